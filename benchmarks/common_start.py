@@ -1,4 +1,5 @@
-"""LUKE's input against markers and one-way attention, all from one pretraining on masked words and entities.
+"""LUKE's input against baselines without entities and one-way attention, all from one pretraining on masked words and
+entities.
 
     python benchmarks/common_start.py --cache DIR --pretrain                # the common start, kept in DIR
     python benchmarks/common_start.py --cache DIR --task semeval --system luke --seed 0        # one run
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import quality
 import quality_tasks
 from paired import compare_lines
 from quality_pretraining import flat, make_shards, pretrain
@@ -30,8 +32,11 @@ from runs import (
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 SEEDS = (0, 1, 2)
-TASKS = ("open_entity", "semeval")
-SYSTEMS = ("markers", "luke", "one_way")  # of quality_tasks.py
+TASKS = {  # the systems of each, the baseline first: of quality_tasks.py, and for NER of quality.py
+    **dict.fromkeys(("open_entity", "semeval"), ("markers", "luke", "one_way")),
+    "conll2003": ("luke_words", "luke_full", "luke_one_way"),
+}
+SYSTEMS = tuple(dict.fromkeys(x for systems in TASKS.values() for x in systems))
 WINDOWS = 4  # of 128 pieces a step
 STEPS = {"new": 100, "all": 5000}
 LINKED = (  # format and files, of which all mentions with an entity are links; no part that a task is tested on
@@ -48,7 +53,7 @@ def main() -> None:
     if options.pretrain:
         print(find_start(options))
         return
-    runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in SYSTEMS]
+    runs = [{"task": task, "system": x, "seed": seed} for seed in SEEDS for task in TASKS for x in TASKS[task]]
     given = ("cache", "data", "threads")
     run_as_asked("common_start", options, run=run, runs=runs, given=given, make_table=make_table)
 
@@ -62,18 +67,29 @@ def read_options() -> argparse.Namespace:
     options = parser.parse_args()
     if not options.table and options.cache is None:
         parser.error("--cache is needed: a folder for the text and what is pretrained")
+    if not (options.table or options.all or options.pretrain) and options.system not in TASKS[options.task]:
+        parser.error(f"the systems of {options.task} are {', '.join(TASKS[options.task])}")
     return options
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """A run of quality_tasks.py, with its settings, from the common start."""
+    """A run of quality_tasks.py or of quality.py, with its settings, from the common start."""
     encoder = find_start(options)
-    arguments = {"task": options.task, "system": options.system, "seed": options.seed, "data": options.data}
-    arguments |= {"threads": options.threads, "limit": options.limit}
-    own = [str(x) for name, value in arguments.items() if value is not None for x in (f"--{name}", value)]
-    found = quality_tasks.run(quality_tasks.read_options(own), encoder=encoder, folder="common_start")
+    shared = {"system": options.system, "seed": options.seed, "data": options.data, "threads": options.threads}
+    if options.task == "conll2003":
+        shared |= {"dataset": options.task, "train-limit": options.limit, "test-limit": options.limit}
+        found = quality.run(quality.read_options(written(shared)), encoder=encoder, folder="common_start")
+        found |= {"task": options.task, "records": found["sentences"]}
+    else:
+        shared |= {"task": options.task, "limit": options.limit}
+        found = quality_tasks.run(quality_tasks.read_options(written(shared)), encoder=encoder, folder="common_start")
     metrics = read_lines(encoder.parent / "all" / "metrics.jsonl")
     return found | {"pretraining": {k: round(v, 4) for k, v in metrics[-1].items() if v is not None}}
+
+
+def written(options: dict[str, Any]) -> list[str]:
+    """As on a command line."""
+    return [str(x) for name, value in options.items() if value is not None for x in (f"--{name}", value)]
 
 
 # ---- the common start
@@ -138,19 +154,21 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "",
         "Written by `python benchmarks/common_start.py --table`; README.md says what is compared. Percent, mean over "
         "the seeds",
-        "and standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1. Above markers: the "
-        "difference",
-        "on the same seeds, and where 95 of 100 draws of documents and seeds have it (paired bootstrap).",
+        "and standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1, conll2003 exact "
+        "span and label.",
+        "Above the baseline (markers; luke_words, first and last word of a span): the difference on the same seeds, "
+        "and where 95 of",
+        "100 draws of documents and seeds have it (paired bootstrap).",
         "",
-        "| data | system | F1 | ± | above markers | seeds | train s | test s |",
+        "| data | system | F1 | ± | above the baseline | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|",
     ]
     groups = group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, *SYSTEMS))
-    baseline = {task: group for (task, system), group in groups if system == "markers"}
+    baseline = {task: group for (task, system), group in groups if system == TASKS[task][0]}
     for (task, system), group in groups:
         gap = compare_lines(baseline.get(task, []), group, macro=task == "semeval")
         cells = [task, system, *describe_mean([x["f"] for x in group])]
-        cells += ["" if gap is None or system == "markers" else str(gap), describe_seeds(group)]
+        cells += ["" if gap is None or system == TASKS[task][0] else str(gap), describe_seeds(group)]
         lines.append("| " + " | ".join([*cells, *describe_seconds(group)]) + " |")
     told = results[-1]["pretraining"]
     shown = ", ".join(f"{k[4:]} {v:.3f}" for k, v in told.items() if k.startswith("dev_"))

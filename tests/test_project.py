@@ -220,6 +220,7 @@ def test_the_first_small_steps_run_by_weasel(project_copy, capfd):
     check_conversions(project_copy)
 
 
+@pytest.mark.slow
 def test_folders_that_another_process_makes(monkeypatch, tmp_path):
     """Two processes of the tests read project.yml in a fresh clone: one of them failed where both made a folder."""
     (tmp_path / "project.yml").write_text((ROOT / "project.yml").read_text(encoding="utf8"), encoding="utf8")

@@ -111,6 +111,7 @@ def test_any_text(nlp, text):
     assert nlp(text).text == text
 
 
+@pytest.mark.slow
 def test_loading_takes_nothing_that_is_slow(folder):
     """Neither torch's compiler nor what it brings: their imports take longer than all else."""
     code = (

@@ -337,6 +337,7 @@ def test_info_and_analysis(folder):
     assert analysis["summary"]["luke_relation"]["assigns"] == ["doc._.luke_relations"]
 
 
+@pytest.mark.slow
 def test_commands_start_without_torchs_compiler():
     """Every command of spaCy's imports those of the package."""
     heavy = {"sympy", "torch._dynamo", "torch.distributed.checkpoint"}

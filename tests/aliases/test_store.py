@@ -208,6 +208,7 @@ def test_without_the_library(store, monkeypatch):
         AliasStore(store.to_bytes())
 
 
+@pytest.mark.slow
 def test_other_parts_need_no_library():
     code = (
         "import sys; sys.modules['marisa_trie'] = None\n"

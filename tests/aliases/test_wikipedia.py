@@ -105,6 +105,7 @@ def test_pages_are_not_kept(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_english_wikipedia(shared, tmp_path):
     path = shared("data/wiki_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2")
     store = build_store([path]).store

@@ -31,6 +31,7 @@ def pages(how):
     return out[0] == "True", int(out[1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc alone is told")
 def test_large_tensors_get_memory_that_was_freed():
     _, fresh = pages("give back")

@@ -236,6 +236,7 @@ CHILD = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_whose_parent_used_no_module_keeps_its_threads():
     """As the worker of a web server that loads a pipeline of its own."""

@@ -23,6 +23,7 @@ def test_other_models_are_refused(tmp_path):
         read_ernie(tmp_path)
 
 
+@pytest.mark.slow
 def test_every_missing_tensor_is_named(tmp_path):
     tensors = make_tensors()
     for name in tensors:

@@ -146,6 +146,7 @@ def test_types_relations_and_questions_are_counted(run):
     assert "0 mentions" not in text
 
 
+@pytest.mark.slow
 def test_spacy_finds_the_command(shared, tmp_path):
     """In a new process, with nothing imported, several files, on real data."""
     files = [shared(f"data/conll2003/{name}") for name in ("eng.testa", "eng.testb")]

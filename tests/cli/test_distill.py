@@ -121,6 +121,7 @@ def test_beside_several_data_sets(folder, tmp_path):
     assert set(student.config["corpora"]["train"]["sources"]) == {"own", "lesson"}
 
 
+@pytest.mark.slow
 def test_beginning_with_a_trained_student(folder, tmp_path):
     code, text = distill(folder, tmp_path / "first")
     assert code == 0, text

@@ -149,6 +149,7 @@ def test_misspelt(tmp_path, line, message):
     assert message.lower() in said.lower(), said
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_is_not_needed():
     """spaCy imports our commands with every command of its own: only what names them."""
     code = "import sys, spacy_luke.cli; print(*sorted(x for x in sys.modules if x.startswith('spacy_luke.')))"
@@ -158,6 +159,7 @@ def test_nothing_is_imported_that_is_not_needed():
     assert "spacy_luke.components" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "shown"),
     [

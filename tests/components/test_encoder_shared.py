@@ -252,6 +252,7 @@ PROCESSES = """
 """
 
 
+@pytest.mark.slow
 def test_processes(tmp_path):
     """After a prediction in the parent, whose threads a forked child does not have."""
     noise(make_shared()).to_disk(tmp_path / "pipeline")

@@ -326,7 +326,8 @@ PROCESSES = """
 """
 
 
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes(pipeline, tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system cannot {method}")

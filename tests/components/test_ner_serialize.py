@@ -150,7 +150,8 @@ PROCESSES = """
 """
 
 
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes(tmp_path, method):
     """After a prediction in the parent, whose threads a forked child does not have."""
     trained().to_disk(tmp_path / "pipeline")

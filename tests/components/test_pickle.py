@@ -19,6 +19,7 @@ assert [facts(doc) for doc in docs] == expected
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_in_another_process(name, tmp_path):
     make, make_doc, words = MAKERS[name]

@@ -185,6 +185,7 @@ def loaded(folder, states):
     return states.index(weights)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on Windows")
 @pytest.mark.parametrize("atomic", [True, False])
 @pytest.mark.parametrize("points", [12, pytest.param(1000, marks=pytest.mark.slow)])

@@ -50,9 +50,9 @@ def test_threads(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("capacity", "n"), [(0, 100), (600, 200), (8192, 100)])
+@pytest.mark.parametrize(("capacity", "n"), [(0, 50), (600, 100), (8192, 50)])
 def test_threads_of_many_texts(capacity, n, tmp_path):
-    """8 threads, up to 200 texts each, through all components on one encoder."""
+    """8 threads, up to 100 texts each, through all components on one encoder."""
     nlp = make_all(tmp_path)
     nlp.get_pipe("luke_encoder").sharing.cache.capacity = capacity
     equal_in_threads(nlp, asked, random_texts(n))

@@ -171,8 +171,9 @@ KILL = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-@pytest.mark.parametrize("during", [pytest.param("update", marks=pytest.mark.slow), "save"])
+@pytest.mark.parametrize("during", ["update", "save"])
 def test_resume_after_a_kill(config_path, uninterrupted, tmp_path, during):
     """At a random step, and half-way through writing the weights; then again by the command."""
     draw = random.Random()

@@ -77,6 +77,7 @@ def read_bytes(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part_bytes", [1, 1 << 22])
 def test_two_processes_write_what_one_does(docs, tmp_path, part_bytes):
     files = write_many(docs, tmp_path / "docs")

@@ -200,6 +200,7 @@ def test_what_is_in_the_way_of_work_stays(tmp_path):
     assert (tmp_path / ".corpus.work" / "letters.txt").exists()
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_page(tmp_path):
     """20 MB of pages of 200 kB, in parts of 1 MB."""
     text = f"[[A]] {'x' * 200_000}"

@@ -123,6 +123,7 @@ def test_lines_are_in_the_order_of_names(one, other):
     assert (name_to_line(one) < name_to_line(other)) == (one < other)
 
 
+@pytest.mark.slow
 def test_a_title_costs_some_bytes(tmp_path):
     """200,000 names of 40 characters, of which 10,000 at once are texts in memory; as texts all would take 25 MB."""
     tracemalloc.start()

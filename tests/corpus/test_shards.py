@@ -199,6 +199,7 @@ def test_languages_of_examples(linked, make_shards, tmp_path):
     assert sum(x.wanted for x in train.quotas) == len(train.examples)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_every_time_from_one_process_and_two(make_shards):
     one, again, two = make_shards("one"), make_shards("again"), make_shards("two", engine=Engine(workers=2))
     assert contents(one.path) == contents(again.path) == contents(two.path)

@@ -49,10 +49,8 @@ annotating.require_gpu, annotating.spacy.load = require, load_there
 """
 
 
-ONE_FOR_BOTH = pytest.param((1,), 2, ["1", "1"], marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("gpu_ids", "workers", "expected"), [((2, 3), 2, ["2", "3"]), ONE_FOR_BOTH])
+@pytest.mark.slow
+@pytest.mark.parametrize(("gpu_ids", "workers", "expected"), [((2, 3), 2, ["2", "3"]), ((1,), 2, ["1", "1"])])
 def test_workers_take_their_gpus(tmp_path, gpu_ids, workers, expected):
     pipeline, lines, told = tmp_path / "pipeline", tmp_path / "texts.jsonl", tmp_path / "told"
     make_pipeline("luke_ner", "luke_relation").to_disk(pipeline)

@@ -17,7 +17,7 @@ WORK = re.compile(r"\.work(/|$)")  # in paths: folders of work in between
 
 
 class DisksKind(CommandKind):
-    name, unit, wanted, quick, slow, limit, share = "disks", "full disks", 300, 0, 14, 300.0, 3
+    name, unit, wanted, slow, limit, share = "disks", "full disks", 300, 14, 300.0, 3
     sure = False
 
     def case(self, number: int, rng: random.Random, folder: Path) -> Outcome:

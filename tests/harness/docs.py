@@ -36,7 +36,7 @@ JUNKED = 2  # Docs of a case that are read again with junk
 
 
 class DocsKind(Kind):
-    name, unit, wanted, quick, slow, limit, share = "docs", "Docs", 100_000, 150, 600, 300.0, 30
+    name, unit, wanted, slow, limit, share = "docs", "Docs", 100_000, 600, 300.0, 30
 
     def prepare(self, folder: Path) -> None:
         make_stores(folder / "stores")

@@ -149,7 +149,7 @@ TARGETS: dict[str, Target] = {
 
 
 class FlipsKind(Kind):
-    name, unit, wanted, quick, slow, limit, share = "flips", "flips", 5000, 0, 120, 120.0, 12
+    name, unit, wanted, slow, limit, share = "flips", "flips", 5000, 120, 120.0, 12
 
     def prepare(self, folder: Path) -> None:
         self.place = make_inputs(folder / "inputs")

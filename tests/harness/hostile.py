@@ -59,7 +59,7 @@ class Attack:
 
 
 class HostileKind(Kind):
-    name, unit, wanted, quick, slow, limit, share = "hostile", "files", 600, 0, 90, 120.0, 5
+    name, unit, wanted, slow, limit, share = "hostile", "files", 600, 90, 120.0, 5
 
     def prepare(self, folder: Path) -> None:
         from .hostile_checkpoints import checkpoint_attacks

@@ -216,7 +216,7 @@ def _writes(arguments: Any) -> bool:
 
 
 class KillsKind(CommandKind):
-    name, unit, wanted, quick, slow, limit, share = "kills", "kills", 1000, 0, 30, 300.0, 16
+    name, unit, wanted, slow, limit, share = "kills", "kills", 1000, 30, 300.0, 16
 
     def case(self, number: int, rng: random.Random, folder: Path) -> Outcome:
         command = rng.choices(self.commands, weights=[x.weight for x in self.commands])[0]

@@ -34,20 +34,19 @@ class Outcome:
 
 
 class Kind:
-    """A kind of attack. unit: what is counted; wanted: how many in a whole run; quick, slow: how many beside the tests,
-    and beside the slow ones; limit: seconds of processor time after which a case hangs, or of none at all; share: of
-    the time of all kinds, in minutes of an hour."""
+    """A kind of attack. unit: what is counted; wanted: how many in a whole run; slow: how many with the slow tests;
+    limit: seconds of processor time after which a case hangs, or of none at all; share: of the time of all kinds, in
+    minutes of an hour."""
 
     name = ""
     unit = ""
     wanted = 0
-    quick = 0
     slow = 0
     limit = 120.0
     share = 1.0
 
     def shorten(self) -> None:
-        """Leave out what takes long to prepare, for the share beside the tests."""
+        """Leave out what takes long to prepare, for the share of the slow tests."""
 
     def prepare(self, folder: Path) -> None:
         """What all cases need, made once, before any worker is forked."""

@@ -1,4 +1,4 @@
-"""The share of the harness that runs with the tests, and what the harness does with cases that fail, die and hang."""
+"""The share of the harness that runs with the slow tests, and what is done with cases that fail, die and hang."""
 
 import multiprocessing
 import os
@@ -160,14 +160,9 @@ def share_alone(name: str, folder: Path, wanted: int, seed: int) -> None:
     assert process.exitcode == 0, f"{name}: exit {process.exitcode}, the reason stands above"
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].quick])
-def test_share(name, tmp_path):
-    share_alone(name, tmp_path, KINDS[name].quick, seed=1)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].slow])
-def test_larger_share(name, tmp_path):
+def test_share(name, tmp_path):
     share_alone(name, tmp_path, KINDS[name].slow, seed=2)
 
 

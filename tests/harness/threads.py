@@ -16,7 +16,7 @@ TEXTS = 12  # of a thread and case; each thread reads all of them, in an order o
 
 
 class ThreadsKind(Kind):
-    name, unit, wanted, quick, slow, limit, share = "threads", "Docs", 20_000, 50, 100, 300.0, 4
+    name, unit, wanted, slow, limit, share = "threads", "Docs", 20_000, 100, 300.0, 4
 
     def prepare(self, folder: Path) -> None:
         make_stores(folder / "stores")

@@ -17,6 +17,7 @@ def read_items(path):
     return [json.loads(line) for line in lines if line not in ("[", "]", "")]
 
 
+@pytest.mark.slow
 def test_wikidata(shared, tmp_path):
     folder = shared(ITEMS)
     sources = [folder / "sample_wikidata_items.json.bz2", folder / "short_stream.json.bz2"]

@@ -174,6 +174,7 @@ def test_losses_of_pretraining(shared):
     assert float(sum(losses)) == pytest.approx(float(case.outputs["total_loss"]), abs=3 * case.tolerance)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_swapped_parameters_are_seen(shared):
     """The comparison fails for every swap of two parameters of one shape, within layers and across them, but for those

@@ -129,6 +129,7 @@ def test_span_logits_and_loss(shared, name):
     assert mean == pytest.approx(float(case.outputs["loss"]), abs=case.tolerance)
 
 
+@pytest.mark.slow
 def test_swapped_parameters_are_seen(shared):
     """The comparison fails for every swap of two parameters of one shape, within layers and across them."""
     case = read_case(shared, "luke_encoder")

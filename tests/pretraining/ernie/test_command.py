@@ -113,6 +113,7 @@ def test_what_is_written(whole, folder):
     assert all(not torch.equal(before.tensors[name], x) for name, x in read.tensors.items() if "piece" in name)
 
 
+@pytest.mark.slow
 def test_kill_at_a_random_step(whole, folder, tmp_path):
     """kill -9, then --resume: the same parameters and reports as without, to the last bit."""
     step = random.SystemRandom().randint(3, STEPS - 15)

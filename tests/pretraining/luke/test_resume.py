@@ -25,6 +25,7 @@ from tests.pretraining.luke.small_runs import (
 from tests.pretraining.runs import as_arguments, kill_at, reports
 
 
+@pytest.mark.slow
 def test_kill_at_a_random_step(whole, folder, tmp_path):
     """kill -9, then --resume: the same parameters and reports as without, to the last bit; in either stage."""
     step = random.SystemRandom().randint(2, REST - 6)

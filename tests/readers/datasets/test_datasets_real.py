@@ -163,6 +163,7 @@ def test_xquad(shared):
     assert docs[0].text[start:end] == "308"
 
 
+@pytest.mark.slow
 def test_squad_triples(shared):
     docs, _ = read(shared("data/squad_subset/routerlens_squad_dev.json"), "squad_triples")
     assert (len(docs), sum(len(get_rows(doc, "luke_questions")) for doc in docs)) == (3902, 4330)

@@ -104,6 +104,7 @@ def test_what_is_refused(tmp_path, table, words, message):
         read(path, "deep_ed")
 
 
+@pytest.mark.slow
 def test_titles_for_pretraining(files, tmp_path):
 
     path, options = files

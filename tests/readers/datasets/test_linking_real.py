@@ -81,6 +81,7 @@ def test_aida_testa_has_the_places_of_elevant(shared):
     assert same == 5917
 
 
+@pytest.mark.slow
 def test_pprforned(shared):
     candidates = shared("data/ed_pprforned/ppr_for_ned.tar.xz")
     listed = "mentions with given candidates"
