@@ -21,7 +21,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import numpy as np
 import spacy
 from machine import describe_machine
-from measuring import data_parser, title_of, write_report
+from measuring import data_parser, sums_of_draws, title_of, write_report
 from spacy.scorer import PRFScore
 from stated_facts import METHODS, Method, Place, ScoredPassage, StatedFact, count_facts
 
@@ -60,7 +60,6 @@ RELATIONS = {
 BOTH_WAYS = ("SPOUSE",)
 THRESHOLDS = [round(x, 2) for x in np.arange(0.02, 0.99, 0.02).tolist()]
 LEAST = 0.01  # score of a relation that is looked at
-DRAWS = 1000  # of the bootstrap
 NAMES = {"overlap": "text, overlap", "exact": "text, exact", "link": "links"}
 
 
@@ -251,8 +250,7 @@ def interval(part: Part, scored: Sequence[ScoredPassage], method: Method) -> tup
         by_document[passage.document].append(x)
     own = [total(count_facts(x, method, unlinked=DATES).values()) for x in by_document.values()]
     counts_D3 = np.array([(x.tp, x.fp, x.fn) for x in own])
-    drawn = np.random.default_rng(0).integers(0, len(own), (DRAWS, len(own)))
-    right, wrong, missed = counts_D3[drawn].sum(1).T
+    right, wrong, missed = sums_of_draws(counts_D3).T
     low, high = np.quantile(200 * right / np.maximum(2 * right + wrong + missed, 1), [0.025, 0.975])
     return round(float(low), 1), round(float(high), 1)
 

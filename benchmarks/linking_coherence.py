@@ -22,13 +22,14 @@ from xml.etree import ElementTree
 import numpy as np
 from linking import ENCODER, example_of, find, make_kb, read_part
 from machine import describe_machine
+from measuring import sums_of_draws
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
 PART, FIRST = "testa", 947  # and the number of its first document in PPRforNED
 OTHERS = ("gold", "gold of other names", "decided", "random")  # what the other mentions are known as
 COHERENCE = {"same": [0], "titles": [1, 2], "texts": [3, 4], "links": [5, 6]}  # columns of `compare`
-FOLDS, DRAWS = 10, 1000
+FOLDS = 10
 ROUNDS, DECAY = 60, 1.0  # of the fit; DECAY: of the sum of all losses
 PRIORS = 2  # columns of a base that are priors
 
@@ -278,8 +279,8 @@ def summarise(texts: Sequence[Text], chosen: Sequence[Sequence[int]], alone: Seq
         for some in (chosen, alone)
     )
     size_D = np.array([len(text.asked) for text in texts])
-    drawn = np.random.default_rng(0).integers(0, len(texts), (DRAWS, len(texts)))
-    share_S = 100 * (right_D - base_D)[drawn].sum(1) / np.maximum(size_D[drawn].sum(1), 1)
+    more_R, size_R = sums_of_draws(np.column_stack([right_D - base_D, size_D])).T
+    share_R = 100 * more_R / np.maximum(size_R, 1)
     changes = Counter(
         (a == one.gold, b == one.gold)
         for row, base, text in zip(chosen, alone, texts, strict=True)
@@ -289,7 +290,7 @@ def summarise(texts: Sequence[Text], chosen: Sequence[Sequence[int]], alone: Seq
         "mentions": int(size_D.sum()),
         "accuracy": round(100 * right_D.sum() / size_D.sum(), 2),
         "above": round(100 * (right_D.sum() - base_D.sum()) / size_D.sum(), 2),
-        "interval": [round(float(x), 2) for x in np.quantile(share_S, (0.025, 0.975))],
+        "interval": [round(float(x), 2) for x in np.quantile(share_R, (0.025, 0.975))],
         "mended": changes[True, False],
         "spoilt": changes[False, True],
     }

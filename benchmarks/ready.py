@@ -24,6 +24,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import numpy as np
 import spacy
 from machine import describe_machine
+from measuring import sums_of_draws
 from ner_data import Mention
 from numpy.typing import NDArray
 from ready_data import DEV, INSIDE, OUTSIDE, Reader, TestSentence, read_set
@@ -40,7 +41,6 @@ LABELS = ("PER", "ORG", "LOC")
 # OntoNotes' labels; nationalities (NORP) are none of the three.
 NAMES = {"PERSON": "PER", "GPE": "LOC", "FAC": "LOC", **{label: label for label in LABELS}}
 LETTERS: dict[str, Callable[[str], str]] = {"own": str, "lower": str.lower, "upper": str.upper}
-DRAWS = 1000  # of the bootstrap
 Counts = NDArray[np.int64]  # (S, L, 3): right, found and gold mentions of each sentence and label
 
 
@@ -170,8 +170,7 @@ def describe(
     name: str, size: int, sentences: Sequence[TestSentence], counts: dict[str, Counts], *, inside: bool
 ) -> dict[str, Any]:
     """A line of results: scores of each system, and F1 above the baseline's, with 95 % intervals over sentences."""
-    draws = np.random.default_rng(0).integers(0, len(sentences), (DRAWS, len(sentences)))
-    drawn = {x: np.array([f1(c.sum(1)[draw].sum(0)) for draw in draws]) for x, c in counts.items()}
+    drawn = {x: f1(sums_of_draws(c.sum(1))) for x, c in counts.items()}
     systems = {}
     for system, c in counts.items():
         right, found, gold = c.sum((0, 1))

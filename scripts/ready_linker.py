@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import spacy
 from link_data import SETS, LinkedText, read_set
+from ready_tune import read_unwanted
 from spacy.language import Language
 from spacy.strings import StringStore
 from spacy.tokens import Doc, Span
@@ -45,7 +46,7 @@ BESIDE = 40  # words around the annotated part of a document that are read
 
 def main() -> None:
     options = read_options()
-    if "luke_linker" in options.without.replace(",", " ").split():
+    if "luke_linker" in read_unwanted(options.without):
         save_without(spacy.load(options.pipeline), options, "left out by the settings of the workflow.")
         return
     random.seed(options.seed)

@@ -91,7 +91,7 @@ def test_a_process_that_is_asked_to_end_answers_first(pipeline):
             body = {"documents": [{"text": " ".join(SENTENCES) * 4}] * 16}
             asking = threading.Thread(target=lambda: replies.append(client.post(f"{address}/annotate", json=body)))
             asking.start()
-            while httpx.get(f"{address}/health").json()["waiting"] == 0 and asking.is_alive():
+            while client.get(f"{address}/health").json()["waiting"] == 0 and asking.is_alive():
                 time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
             asking.join(300)
