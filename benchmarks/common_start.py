@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import quality
+import quality_cloze
 import quality_tasks
 from paired import compare_lines
 from quality_pretraining import flat, make_shards, pretrain
@@ -32,11 +33,13 @@ from runs import (
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 SEEDS = (0, 1, 2)
-TASKS = {  # the systems of each, the baseline first: of quality_tasks.py, and for NER of quality.py
+TASKS = {  # the systems of each, the baseline first: of quality_tasks.py, quality.py, quality_cloze.py
     **dict.fromkeys(("open_entity", "semeval"), ("markers", "luke", "one_way")),
     "conll2003": ("luke_words", "luke_full", "luke_one_way"),
+    "cloze": quality_cloze.SYSTEMS,
 }
 SYSTEMS = tuple(dict.fromkeys(x for systems in TASKS.values() for x in systems))
+RECORD = "cloze, ReCoRD"
 WINDOWS = 4  # of 128 pieces a step
 STEPS = {"new": 100, "all": 5000}
 LINKED = (  # format and files, of which all mentions with an entity are links; no part that a task is tested on
@@ -73,16 +76,18 @@ def read_options() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """A run of quality_tasks.py or of quality.py, with its settings, from the common start."""
+    """A run of another benchmark, with its settings, from the common start."""
     encoder = find_start(options)
-    shared = {"system": options.system, "seed": options.seed, "data": options.data, "threads": options.threads}
+    given = {"system": options.system, "seed": options.seed, "data": options.data, "threads": options.threads}
     if options.task == "conll2003":
-        shared |= {"dataset": options.task, "train-limit": options.limit, "test-limit": options.limit}
-        found = quality.run(quality.read_options(written(shared)), encoder=encoder, folder="common_start")
+        given |= {"dataset": options.task, "train-limit": options.limit, "test-limit": options.limit}
+        found = quality.run(quality.read_options(written(given)), encoder=encoder, folder="common_start")
         found |= {"task": options.task, "records": found["sentences"]}
+    elif options.task == "cloze":
+        found = quality_cloze.run(options, encoder=encoder, folder="common_start")
     else:
-        shared |= {"task": options.task, "limit": options.limit}
-        found = quality_tasks.run(quality_tasks.read_options(written(shared)), encoder=encoder, folder="common_start")
+        given |= {"task": options.task, "limit": options.limit}
+        found = quality_tasks.run(quality_tasks.read_options(written(given)), encoder=encoder, folder="common_start")
     metrics = read_lines(encoder.parent / "all" / "metrics.jsonl")
     return found | {"pretraining": {k: round(v, 4) for k, v in metrics[-1].items() if v is not None}}
 
@@ -163,17 +168,25 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "| data | system | F1 | ± | above the baseline | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    groups = group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, *SYSTEMS))
-    baseline = {task: group for (task, system), group in groups if system == TASKS[task][0]}
+    results = [*results, *(of_record(x) for x in results if x["task"] == "cloze")]
+    groups = group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, RECORD, *SYSTEMS))
+    systems = {**TASKS, RECORD: TASKS["cloze"]}
+    baseline = {task: group for (task, system), group in groups if system == systems[task][0]}
     for (task, system), group in groups:
         gap = compare_lines(baseline.get(task, []), group, macro=task == "semeval")
         cells = [task, system, *describe_mean([x["f"] for x in group])]
-        cells += ["" if gap is None or system == TASKS[task][0] else str(gap), describe_seeds(group)]
+        cells += ["" if gap is None or system == systems[task][0] else str(gap), describe_seeds(group)]
         lines.append("| " + " | ".join([*cells, *describe_seconds(group)]) + " |")
     told = results[-1]["pretraining"]
     shown = ", ".join(f"{k[4:]} {v:.3f}" for k, v in told.items() if k.startswith("dev_"))
     lines += ["", f"The common start, {told['step']} steps of {WINDOWS} windows, on held-out pages: {shown}."]
     return "\n".join([*lines, "", describe_runs(results), ""])
+
+
+def of_record(result: dict[str, Any]) -> dict[str, Any]:
+    """What a run of quality_cloze.py says of ReCoRD's passages."""
+    found = {"task": RECORD, "f": result["scores"]["record_em"], "predictions": result["record_predictions"]}
+    return result | found | {"records": [result["records"][0], 32]}
 
 
 if __name__ == "__main__":

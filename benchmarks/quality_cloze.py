@@ -1,0 +1,180 @@
+"""ReCoRD in small: `luke_cloze` and its baselines. A task of common_start.py; README.md says what is compared.
+
+Of ReCoRD there are 32 passages here, too few to learn from. Its task is made of Re-DocRED, which says which mentions
+are of one entity: a sentence that names an entity of other sentences is taken out of its document and asks for it.
+Tested are documents that were kept apart, and the 32 passages of ReCoRD, of which nothing is learned.
+"""
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from paired import Answers, answers_of, keep
+from quality_tasks import SYSTEMS as INPUTS
+from runs import batches, make_result, predict, schedule, start
+
+NAMES = "names"  # the baseline that learns nothing: the candidate whose name stands most often in the passage
+SYSTEMS = ("markers", "luke", "one_way", NAMES)
+DOCUMENTS, TRAIN = "redocred/dev_revised.json", 350  # documents to learn from, the first ones
+RECORD = "record_fewglue/train.jsonl"
+QUERIES = 2  # of a document, at most
+KINDS = ("PER", "ORG", "LOC", "MISC")  # what fills a gap: names, as in ReCoRD
+SETTINGS: dict[str, Any] = {"rate": 2e-4, "batch": 8, "epochs": 3}
+
+
+def run(options: argparse.Namespace, *, encoder: Path, folder: str) -> dict[str, Any]:
+    """Train once and score once. options: of make_parser, and the system; folder: of the predictions."""
+    import spacy
+
+    options = argparse.Namespace(**vars(options), dev=False)
+    start(options)
+    nlp = spacy.blank("en")
+    documents = json.loads((options.data / DOCUMENTS).read_text(encoding="utf8"))
+    train, test = (
+        [doc for document in part[: options.limit] for doc in make_docs(nlp, document)]
+        for part in (documents[:TRAIN], documents[TRAIN:])
+    )
+    began = time.perf_counter()
+    cloze = None if options.system == NAMES else learn(nlp, train, options, encoder)
+    trained = time.perf_counter()
+    scores: dict[str, Any] = {}
+    kept: dict[str, str | None] = {}
+    for name, docs in (("redocred", test), ("record", read_record_docs(nlp, options.data / RECORD))):
+        found, answers = score(nlp, cloze, docs)
+        scores |= {f"{name}_{key.removeprefix('cloze_')}": value for key, value in found.items()}
+        path = f"{folder}/cloze-{name}-{options.system}-{options.seed}.jsonl"
+        kept[name] = None if options.limit else keep(path, answers)
+    return make_result(
+        options,
+        scores,
+        task="cloze",
+        score="redocred_em",
+        settings=SETTINGS,
+        records=[len(train), len(test)],
+        seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
+        predictions=kept["redocred"],
+        record_predictions=kept["record"],
+    )
+
+
+# ---- the data
+
+
+def make_docs(nlp: Any, document: dict[str, Any]) -> Iterator[Any]:
+    """The last sentences that name an entity of others, each asking for it: a Doc of the others."""
+    made = 0
+    for number in reversed(range(len(document["sents"]))):
+        asked = [
+            (entity, mentions[0])
+            for entity, some in enumerate(document["vertexSet"])
+            if some[0]["type"] in KINDS
+            and len(mentions := [x for x in some if x["sent_id"] == number]) == 1
+            and len(some) > 1
+        ]
+        if asked and made < QUERIES:
+            made += 1
+            yield make_doc(nlp, document, number, *asked[number % len(asked)])
+
+
+def make_doc(nlp: Any, document: dict[str, Any], number: int, entity: int, mention: dict[str, Any]) -> Any:
+    """All sentences but one, which asks for an entity where it has `mention`."""
+    from spacy_luke.annotations import set_queries
+
+    words, places = [], {}
+    for i, sentence in enumerate(document["sents"]):
+        for j, word in enumerate(sentence):
+            if i != number:
+                places[i, j] = sum(map(len, words)) + len(words)
+                words.append(word)
+    candidates, answers = [], []
+    for e, mentions in enumerate(document["vertexSet"]):
+        for x in mentions:
+            i, (first, end) = x["sent_id"], x["pos"]
+            if i != number and x["type"] in KINDS:
+                place = [places[i, first], places[i, end - 1] + len(document["sents"][i][end - 1])]
+                candidates.append(place)
+                answers += [place] if e == entity else []
+    first, end = mention["pos"]
+    query = " ".join([*document["sents"][number][:first], "@placeholder", *document["sents"][number][end:]])
+    doc = nlp.make_doc(" ".join(words))
+    set_queries(doc, [{"query": query, "candidates": candidates, "answers": answers}])
+    return doc
+
+
+def read_record_docs(nlp: Any, path: Path) -> list[Any]:
+    from spacy_luke.readers.datasets.table import dataset_docs
+
+    return list(dataset_docs(nlp, path, format="record", overlaps="outermost"))
+
+
+# ---- systems and scores
+
+
+def learn(nlp: Any, train: Sequence[Any], options: argparse.Namespace, encoder: Path) -> Any:
+    """The component, trained."""
+    from spacy_luke.bridge.optimizer import make_adamw
+    from spacy_luke.checkpoint.checkpoint import read_checkpoint
+
+    system = INPUTS[options.system]
+    model = {
+        "@architectures": "spacy-luke.EntityClassifier.v1",
+        "attention": system.attention,
+        "features": system.features,
+        "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1"},
+    }
+    cloze = nlp.add_pipe("luke_cloze", config={"model": model})
+    examples = [asked(nlp, doc) for doc in train]
+    cloze.initialize(
+        lambda: examples,
+        nlp=nlp,
+        weights=lambda: read_checkpoint(encoder, entities="special", entity_aware=system.entity_aware),
+        seed=options.seed,
+    )
+    size, epochs = SETTINGS["batch"], SETTINGS["epochs"]
+    steps = epochs * -(-len(train) // size)
+    optimizer = make_adamw(schedule(SETTINGS["rate"], steps), grad_clip=1.0, group_rates={"^head": 5.0})
+    for batch in batches(train, epochs=epochs, size=size, seed=options.seed):
+        cloze.update([asked(nlp, doc) for doc in batch], drop=0.1, sgd=optimizer)
+        optimizer.step_schedules()
+    return cloze
+
+
+def asked(nlp: Any, doc: Any) -> Any:
+    """An example whose prediction has the queries and their candidates."""
+    from spacy.training import Example
+
+    from spacy_luke.readers.given import copy_given
+
+    return Example(copy_given(doc, nlp.vocab, questions=True), doc)
+
+
+def score(nlp: Any, cloze: Any, docs: Sequence[Any]) -> tuple[dict[str, Any], list[Answers]]:
+    """ReCoRD's scores, and the answers that are gold and found; of NAMES, without a component."""
+    from spacy_luke.annotations import QUERIES as ASKED
+    from spacy_luke.scorers.items import answer_items
+    from spacy_luke.scorers.questions import score_fillers
+
+    examples = [asked(nlp, doc) for doc in docs]
+    if cloze is None:
+        for example in examples:
+            choose_most_frequent(example.predicted)
+    else:
+        predict(cloze, examples)
+    return score_fillers(examples), answers_of(answer_items(examples, asked=ASKED), len(examples))
+
+
+def choose_most_frequent(doc: Any) -> None:
+    """Of equally frequent names the first one in the text."""
+    from spacy_luke.annotations import QUERIES as ASKED
+    from spacy_luke.annotations import get_queries, set_found
+
+    found = []
+    for query in get_queries(doc):
+        names = Counter(doc.text[a:b] for a, b in query["candidates"])
+        places = sorted(query["candidates"], key=lambda x: (-names[doc.text[x[0] : x[1]]], x))
+        found.append([(a, b, float(names[doc.text[a:b]])) for a, b in places])
+    set_found(doc, ASKED, found)
