@@ -124,7 +124,7 @@ def learn(nlp: Any, train: Sequence[Any], options: argparse.Namespace, encoder: 
         "@architectures": "spacy-luke.EntityClassifier.v1",
         "attention": system.attention,
         "features": system.features,
-        "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1"},
+        "encoder": {"@architectures": "spacy-luke.LukeEncoder.v1", "train_precision": "auto"},
     }
     cloze = nlp.add_pipe("luke_cloze", config={"model": model})
     examples = [asked(nlp, doc) for doc in train]
