@@ -19,7 +19,8 @@ SHORT = {
     "-m spacy luke train ": "--training.max_steps 4 --training.eval_frequency 4",
     "-m spacy luke train-kge": "--epochs 1",
     "-m spacy luke pretrain ": "--stages.new.max_steps 2 --stages.all.max_steps 2 "
-    "--stages.new.optimizer.warmup_steps 1 --stages.all.optimizer.warmup_steps 1",
+    "--stages.new.optimizer.warmup_steps 1 --stages.all.optimizer.warmup_steps 1 "
+    "--training.batch_size 4 --training.eval_batches 1",
 }
 DATA = {  # what notebooks download, where ../shared/data has it
     "questions/squad_part.json": "squad_subset/routerlens_squad_dev.json",
