@@ -5,9 +5,10 @@ import importlib
 import runpy
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
-from tests.benchmark_files import FOLDER, by_bare_names
+from tests.benchmark_files import FOLDER, by_bare_names, load
 
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
@@ -48,3 +49,12 @@ def test_charts_are_drawn_anew(neighbours):
     for name, draw in charts.CHARTS.items():
         drawn = (charts.IMAGES / name).read_text(encoding="utf8")
         assert draw() == drawn, f"{name} is old: run python benchmarks/charts.py"
+
+
+def test_sums_over_draws_of_documents():
+    """Each draw takes as many documents as there are, some of them more than once, and sums what each has."""
+    counts_D2 = np.random.default_rng(1).integers(0, 9, (7, 2))
+    sums_R2 = load("measuring").sums_of_draws(counts_D2, 50)
+    drawn = np.random.default_rng(0).integers(0, 7, (50, 7))
+    assert sums_R2.tolist() == [[sum(int(counts_D2[d, i]) for d in row) for i in (0, 1)] for row in drawn]
+    assert len({tuple(row) for row in sums_R2.tolist()}) > 40
