@@ -60,3 +60,4 @@ def test_the_most_frequent_name(cloze):
     assert (answer.text, answer.score) == ("Babbage", 2.0)
     scores, answers = cloze.score(spacy.blank("en"), None, [doc])
     assert (scores["cloze_em"], len(answers)) == (1.0, 1)
+    assert answers == [(["17-24 " + cloze.digest("She liked @placeholder .")],) * 2]  # kept without its text
