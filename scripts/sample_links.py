@@ -3,7 +3,7 @@
     python scripts/sample_links.py assets/sample/names.tsv corpus/small corpus/small_linked
 
 A mention that is a name of the table gets its entity (kb_id_, and doc._.luke_knowledge for ERNIE), and as candidates it
-and four others, drawn by the name alone, all with one prior.
+and four others, drawn by the name alone, all with one prior. Sentences are those of spaCy's sentencizer.
 """
 
 import argparse
@@ -29,8 +29,10 @@ def main() -> None:
     with options.names.open(encoding="utf8", newline="") as file:
         entities = {row["name"]: row["entity"] for row in csv.DictReader(file, delimiter="\t")}
     options.output.mkdir(parents=True, exist_ok=True)
-    vocab = spacy.blank("en").vocab
-    parts = {x.name: list(DocBin().from_disk(x).get_docs(vocab)) for x in sorted(options.corpus.glob("*.spacy"))}
+    nlp = spacy.blank("en")
+    divide = nlp.add_pipe("sentencizer")
+    files = {x.name: DocBin().from_disk(x) for x in sorted(options.corpus.glob("*.spacy"))}
+    parts = {name: [divide(doc) for doc in file.get_docs(nlp.vocab)] for name, file in files.items()}
     texts = {mention.text for docs in parts.values() for doc in docs for mention in doc.ents}
     everything = sorted({entity for name, entity in entities.items() if name in texts})
     for name, docs in parts.items():
