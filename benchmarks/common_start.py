@@ -186,7 +186,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
 def of_record(result: dict[str, Any]) -> dict[str, Any]:
     """What a run of quality_cloze.py says of ReCoRD's passages."""
     found = {"task": RECORD, "f": result["scores"]["record_em"], "predictions": result["record_predictions"]}
-    return result | found | {"records": [result["records"][0], 32]}
+    return result | found | {"records": [result["records"][0], result["record_passages"]]}
 
 
 if __name__ == "__main__":

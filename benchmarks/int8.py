@@ -216,13 +216,13 @@ def make_report(result: dict[str, Any]) -> str:
             "in int8 |",
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
-    for x in result["pipelines"]:
-        speeds = {name: x["words"] / seconds for name, seconds in x["seconds"].items()}
-        cells = [x["attention"], f"{x['words']:,}", *(f"{speeds[name]:,.0f}" for name in FORMATS)]
-        cells += [f"{speeds['int8'] / speeds[name]:.2f}" for name in ("float32", "bfloat16")]
-        lines.append(_row([*cells, *(f"{x['bytes'][name] / 1e6:.1f}" for name in ("float", "int8"))]))
+        for x in result["pipelines"]:
+            speeds = {name: x["words"] / seconds for name, seconds in x["seconds"].items()}
+            cells = [x["attention"], f"{x['words']:,}", *(f"{speeds[name]:,.0f}" for name in FORMATS)]
+            cells += [f"{speeds['int8'] / speeds[name]:.2f}" for name in ("float32", "bfloat16")]
+            lines.append(_row([*cells, *(f"{x['bytes'][name] / 1e6:.1f}" for name in ("float", "int8"))]))
+        lines.append("")
     lines += [
-        *([""] if result["pipelines"] else []),
         "The linear layers of one encoder layer alone (queries, keys, values, output, up, GELU, down), milliseconds:",
         "",
         "| size | rows | float32: MKL | oneDNN | bfloat16 | int8 | int8 / MKL | int8 / oneDNN | int8 / bfloat16 |",

@@ -11,10 +11,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from paired import Answers, answers_of, keep
+from quality_qa import asked
 from quality_tasks import SYSTEMS as INPUTS
 from runs import batches, make_result, predict, schedule, start
 
@@ -22,7 +24,7 @@ NAMES = "names"  # the baseline that learns nothing: the candidate whose name st
 SYSTEMS = ("markers", "luke", "one_way", NAMES)
 DOCUMENTS, TRAIN = "redocred/dev_revised.json", 350  # documents to learn from, the first ones
 RECORD = "record_fewglue/train.jsonl"
-QUERIES = 2  # of a document, at most
+MOST = 2  # queries of a document
 KINDS = ("PER", "ORG", "LOC", "MISC")  # what fills a gap: names, as in ReCoRD
 SETTINGS: dict[str, Any] = {"rate": 2e-4, "batch": 8, "epochs": 3}
 
@@ -44,7 +46,8 @@ def run(options: argparse.Namespace, *, encoder: Path, folder: str) -> dict[str,
     trained = time.perf_counter()
     scores: dict[str, Any] = {}
     kept: dict[str, str | None] = {}
-    for name, docs in (("redocred", test), ("record", read_record_docs(nlp, options.data / RECORD))):
+    record = read_record_docs(nlp, options.data / RECORD)
+    for name, docs in (("redocred", test), ("record", record)):
         found, answers = score(nlp, cloze, docs)
         scores |= {f"{name}_{key.removeprefix('cloze_')}": value for key, value in found.items()}
         path = f"{folder}/cloze-{name}-{options.system}-{options.seed}.jsonl"
@@ -58,6 +61,7 @@ def run(options: argparse.Namespace, *, encoder: Path, folder: str) -> dict[str,
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
         predictions=kept["redocred"],
+        record_passages=len(record),
         record_predictions=kept["record"],
     )
 
@@ -67,18 +71,18 @@ def run(options: argparse.Namespace, *, encoder: Path, folder: str) -> dict[str,
 
 def make_docs(nlp: Any, document: dict[str, Any]) -> Iterator[Any]:
     """The last sentences that name an entity of others, each asking for it: a Doc of the others."""
-    made = 0
-    for number in reversed(range(len(document["sents"]))):
-        asked = [
-            (entity, mentions[0])
-            for entity, some in enumerate(document["vertexSet"])
-            if some[0]["type"] in KINDS
-            and len(mentions := [x for x in some if x["sent_id"] == number]) == 1
-            and len(some) > 1
-        ]
-        if asked and made < QUERIES:
-            made += 1
-            yield make_doc(nlp, document, number, *asked[number % len(asked)])
+    numbers = reversed(range(len(document["sents"])))
+    asking = ((number, found) for number in numbers if (found := list(entities_to_ask(document, number))))
+    for number, found in islice(asking, MOST):
+        yield make_doc(nlp, document, number, *found[number % len(found)])
+
+
+def entities_to_ask(document: dict[str, Any], number: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Those that a sentence names once and another one names too: their numbers, and their mentions in the sentence."""
+    for entity, mentions in enumerate(document["vertexSet"]):
+        here = [x for x in mentions if x["sent_id"] == number]
+        if mentions[0]["type"] in KINDS and len(here) == 1 < len(mentions):
+            yield entity, here[0]
 
 
 def make_doc(nlp: Any, document: dict[str, Any], number: int, entity: int, mention: dict[str, Any]) -> Any:
@@ -144,19 +148,10 @@ def learn(nlp: Any, train: Sequence[Any], options: argparse.Namespace, encoder: 
     return cloze
 
 
-def asked(nlp: Any, doc: Any) -> Any:
-    """An example whose prediction has the queries and their candidates."""
-    from spacy.training import Example
-
-    from spacy_luke.readers.given import copy_given
-
-    return Example(copy_given(doc, nlp.vocab, questions=True), doc)
-
-
 def score(nlp: Any, cloze: Any, docs: Sequence[Any]) -> tuple[dict[str, Any], list[Answers]]:
     """ReCoRD's scores, and the answers that are gold and found, of which the digest of a query stands for its text,
     which may not be passed on; of NAMES, without a component."""
-    from spacy_luke.annotations import QUERIES as ASKED
+    from spacy_luke.annotations import QUERIES
     from spacy_luke.scorers.items import answer_items
     from spacy_luke.scorers.questions import score_fillers
 
@@ -166,7 +161,7 @@ def score(nlp: Any, cloze: Any, docs: Sequence[Any]) -> tuple[dict[str, Any], li
             choose_most_frequent(example.predicted)
     else:
         predict(cloze, examples)
-    items = [item._replace(label=digest(item.label)) for item in answer_items(examples, asked=ASKED)]
+    items = [item._replace(label=digest(item.label)) for item in answer_items(examples, asked=QUERIES)]
     return score_fillers(examples), answers_of(items, len(examples))
 
 
@@ -176,12 +171,11 @@ def digest(text: str) -> str:
 
 def choose_most_frequent(doc: Any) -> None:
     """Of equally frequent names the first one in the text."""
-    from spacy_luke.annotations import QUERIES as ASKED
-    from spacy_luke.annotations import get_queries, set_found
+    from spacy_luke.annotations import QUERIES, get_queries, set_found
 
     found = []
     for query in get_queries(doc):
         names = Counter(doc.text[a:b] for a, b in query["candidates"])
         places = sorted(query["candidates"], key=lambda x: (-names[doc.text[x[0] : x[1]]], x))
         found.append([(a, b, float(names[doc.text[a:b]])) for a, b in places])
-    set_found(doc, ASKED, found)
+    set_found(doc, QUERIES, found)

@@ -15,6 +15,7 @@ from spacy_luke.components import storage
 from tests.pipelines import annotate, answers, make_pipeline, other_weights
 from tests.tiny import SENTENCES
 
+POINTS = 1000  # of a save, at which it is killed, at most
 NAMES = ("luke_ner", "luke_typer")
 ABSENT = r"'luke_ner' listens to an encoder, 'luke_encoder', that is not in the pipeline.*replace_listeners"
 
@@ -188,8 +189,7 @@ def loaded(folder, states):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on Windows")
 @pytest.mark.parametrize("atomic", [True, False])
-@pytest.mark.parametrize("points", [12, pytest.param(1000, marks=pytest.mark.slow)])
-def test_killed(saved, tmp_path, atomic, points):
+def test_killed(saved, tmp_path, atomic):
     """`save` leaves the old or the new pipeline; `to_disk` these, or a mixture that is refused."""
     folder = tmp_path / "pipeline"
     new = other_weights(spacy.load(saved))
@@ -205,7 +205,7 @@ def test_killed(saved, tmp_path, atomic, points):
     uses = killed_at(-1, write)
     assert uses > 20
     found = []
-    for event in sorted({1 + i * (uses - 1) // (points - 1) for i in range(points)}):
+    for event in sorted({1 + i * (uses - 1) // (POINTS - 1) for i in range(POINTS)}):
         spacy_luke.save(spacy.load(saved), folder)
         assert killed_at(event, write) == -1
         found.append(loaded(folder, states))
