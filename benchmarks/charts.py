@@ -39,6 +39,14 @@ def read_lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf8").splitlines()]
 
 
+def scores_by(lines: Iterable[Mapping[str, Any]], *names: str) -> dict[tuple[Any, ...], list[float]]:
+    """F1 of the seeds by the fields `names`; of a seed that was run again, the last."""
+    of_seed: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
+    for x in lines:
+        of_seed[tuple(x[name] for name in names)][x["seed"]] = x["f"]
+    return {key: list(found.values()) for key, found in of_seed.items()}
+
+
 def text(x: float, y: float, words: str, *, anchor: str = "start", small: bool = False) -> str:
     kind = ' class="small"' if small else ""
     return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{escape(words)}</text>'
@@ -75,10 +83,8 @@ def draw_speed() -> str:
 
 
 def draw_quality() -> str:
-    scores = defaultdict(list)
-    for x in read_lines("quality.jsonl"):
-        if x["part"] == "test":
-            scores[x["dataset"], x["system"]].append(x["f"])
+    tested = [x for x in read_lines("quality.jsonl") if x["part"] == "test"]
+    scores = scores_by(tested, "dataset", "system")
     groups = {
         SETS[name]: [(x, SYSTEMS[x], mean(scores[name, x])) for x in SYSTEMS if (name, x) in scores]
         for name in ("conll2003", "wnut17", "genia")
@@ -88,9 +94,7 @@ def draw_quality() -> str:
 
 def draw_lengths() -> str:
     """A field a data set: F1 by the sentences of a Doc, before and after."""
-    scores = defaultdict(list)
-    for x in read_lines("lengths.jsonl"):
-        scores[x["set"], x["system"], x["size"]].append(x["f"])
+    scores = scores_by(read_lines("lengths.jsonl"), "set", "system", "size")
     names = sorted({name for name, _, _ in scores})
     sizes = sorted({size for _, _, size in scores})
     parts = [
