@@ -1,20 +1,22 @@
-"""The entities of the sample corpus as links, for the papers' tables in small (configs/papers.toml).
+"""The entities of the sample corpus as links, and its pairs, for the papers' tables in small (configs/papers.toml).
 
     python scripts/sample_links.py assets/sample/names.tsv corpus/small corpus/small_linked
 
 A mention that is a name of the table gets its entity (kb_id_, and doc._.luke_knowledge for ERNIE), and as candidates it
-and four others, drawn by the name alone, all with one prior. Sentences are those of spaCy's sentencizer.
+and four others, drawn by the name alone, all with one prior. Sentences are those of spaCy's sentencizer. Given pairs
+are those with a relation and, as in TACRED, others of the same sentence: as many, drawn by the text alone.
 """
 
 import argparse
 import csv
+import itertools
 import random
 from pathlib import Path
 
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_luke.annotations import set_candidates_given, set_knowledge
+from spacy_luke.annotations import get_relations, set_candidates_given, set_knowledge, set_pairs
 from spacy_luke.readers.docbin import write_docbin
 
 OTHERS = 4
@@ -47,7 +49,15 @@ def link(doc: Doc, entities: dict[str, str], everything: list[str]) -> Doc:
     doc.set_ents([*others, *(Span(doc, x.start, x.end, label=x.label, kb_id=entity) for x, entity in known)])
     set_knowledge(doc, [(x.start_char, x.end_char, entity) for x, entity in known])
     set_candidates_given(doc, [(x.start_char, x.end_char, draw(entity, everything)) for x, entity in known])
+    set_pairs(doc, draw_pairs(doc))
     return doc
+
+
+def draw_pairs(doc: Doc) -> list[tuple[Span, Span]]:
+    related = list(dict.fromkeys((x.head, x.tail) for x in get_relations(doc)))
+    mentions = [[x for x in doc.ents if x.sent == sent] for sent in doc.sents]
+    others = [pair for some in mentions for pair in itertools.permutations(some, 2) if pair not in related]
+    return related + random.Random(doc.text).sample(others, min(len(related), len(others)))
 
 
 def draw(entity: str, everything: list[str]) -> list[tuple[str, float]]:
