@@ -86,6 +86,19 @@ def test_every_table_names_each_row_once(name, size):
     assert len(set(names)) == len(names) >= 2
 
 
+@pytest.mark.parametrize("size", reproduce.SIZES)
+def test_rows_of_table_7_differ_in_their_attention(size):
+    """Of each pair one has the transformer's; the other is told so where its checkpoint is not entity-aware itself."""
+    names = {
+        row.name: [x for name, x in row.experiment.overrides.items() if name.endswith(".weights.entity_aware")]
+        for row in reproduce.read_table("luke7", size).rows
+        if row.experiment is not None
+    }
+    assert {tuple(x) for name, x in names.items() if name.endswith("original attention")} == {("false",)}
+    expected = {("true",)} if size == "small" else {()}  # studio-ousia/luke-large is entity-aware by itself
+    assert {tuple(x) for name, x in names.items() if name.endswith("entity-aware")} == expected
+
+
 def test_what_is_told_of_one_size():
     """Rows of the size full, settings and needs of the size small, also before those that all small trainings have."""
     names = {size: [row.name for row in reproduce.read_table("ernie7", size).rows] for size in reproduce.SIZES}
