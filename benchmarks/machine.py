@@ -3,7 +3,6 @@
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 
@@ -14,11 +13,9 @@ def describe_machine() -> dict[str, Any]:
 
 
 def chip_name() -> str:
-    names = []
-    if (info := Path("/proc/cpuinfo")).exists():
-        lines = info.read_text(encoding="utf8").splitlines()
-        names = [x.partition(":")[2].strip() for x in lines if x.startswith("model name")]
-    return f"{names[0] if names else platform.processor()} ({os.cpu_count()} cores)"
+    from spacy_luke.bridge.machine import read_chip
+
+    return f"{read_chip()[0]} ({os.cpu_count()} cores)"
 
 
 def has_amx() -> bool:
@@ -28,11 +25,10 @@ def has_amx() -> bool:
 
 def instructions() -> list[str]:
     """Those of the chip that matrix products may use, as Linux names them."""
-    info = Path("/proc/cpuinfo")
-    names = info.read_text(encoding="utf8").split() if info.exists() else []
-    return sorted(
-        {x for x in names if x.startswith(("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx"))}
-    )
+    from spacy_luke.bridge.machine import read_chip
+
+    kinds = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx")
+    return sorted(x for x in read_chip()[1] if x.startswith(kinds))
 
 
 def _versions() -> dict[str, str]:

@@ -17,7 +17,7 @@ _INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "a
 
 def describe_machine() -> list[tuple[str, str]]:
     """What there is and what it is, to be shown. Measures, once in a process, which of two kernels is the faster."""
-    name, flags = _chip()
+    name, flags = read_chip()
     gpus = [
         f"{torch.cuda.get_device_name(i)}{', bfloat16' if has_bfloat16(torch.device('cuda', i)) else ''}"
         for i in range(torch.cuda.device_count())
@@ -34,8 +34,8 @@ def describe_machine() -> list[tuple[str, str]]:
     return [(f"auto: {what}" if what == ("bfloat16" if fast else "float32") else what, is_) for what, is_ in rows]
 
 
-def _chip() -> tuple[str, set[str]]:
-    """Name and instructions of the CPU; of the latter none where the system does not tell."""
+def read_chip() -> tuple[str, set[str]]:
+    """Name of the CPU, and its instructions as Linux names them; of the latter none where the system does not tell."""
     text = _CPU_INFO.read_text(encoding="utf8", errors="replace") if _CPU_INFO.exists() else ""
     lines = [line.partition(":") for line in text.splitlines()]
     values = {key.strip(): value.strip() for key, _, value in reversed(lines)}

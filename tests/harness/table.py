@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from spacy_luke.bridge.machine import read_chip
+
 from .runner import Kind, Run, failing, repeats
 
 ROOT = Path(__file__).parents[2]
@@ -34,19 +36,13 @@ def describe() -> dict[str, Any]:
         "commit": _git("rev-parse", "--short=10", "HEAD")
         + ("+" if _git("status", "--porcelain", "spacy_luke") else ""),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "machine": f"{_chip()} ({os.cpu_count()} cores)",
+        "machine": f"{read_chip()[0]} ({os.cpu_count()} cores)",
     }
 
 
 def _git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else "unknown"
-
-
-def _chip() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf8").splitlines() if info.exists() else []
-    return next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), platform.processor())
 
 
 def make_table(runs: Sequence[Run], kinds: Sequence[Kind]) -> str:
