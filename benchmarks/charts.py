@@ -2,14 +2,14 @@
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 from xml.sax.saxutils import escape
 
-RESULTS = Path(__file__).parent / "results"
+from runs import RESULTS, group_runs, read_lines
+
 IMAGES = Path(__file__).parents[1] / "docs" / "img"
 SYSTEMS = {
     "luke_one_way": "luke_ner, one_way",
@@ -35,16 +35,11 @@ text { font: 13px system-ui, sans-serif; fill: #222; } .small { font-size: 12px;
 </style>"""
 
 
-def read_lines(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf8").splitlines()]
-
-
-def scores_by(lines: Iterable[Mapping[str, Any]], *names: str) -> dict[tuple[Any, ...], list[float]]:
-    """F1 of the seeds by the fields `names`; of a seed that was run again, the last."""
-    of_seed: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
-    for x in lines:
-        of_seed[tuple(x[name] for name in names)][x["seed"]] = x["f"]
-    return {key: list(found.values()) for key, found in of_seed.items()}
+def scores_by(name: str, *fields: str) -> dict[tuple[Any, ...], list[float]]:
+    """F1 of the seeds that a file of results has, by these fields."""
+    lines = [x for x in read_lines(RESULTS / name) if x.get("part", "test") == "test"]
+    groups = group_runs(lines, key=lambda x: tuple(x[field] for field in fields), order=())
+    return {key: [x["f"] for x in group] for key, group in groups}
 
 
 def text(x: float, y: float, words: str, *, anchor: str = "start", small: bool = False) -> str:
@@ -83,8 +78,7 @@ def draw_speed() -> str:
 
 
 def draw_quality() -> str:
-    tested = [x for x in read_lines("quality.jsonl") if x["part"] == "test"]
-    scores = scores_by(tested, "dataset", "system")
+    scores = scores_by("quality.jsonl", "dataset", "system")
     groups = {
         SETS[name]: [(x, SYSTEMS[x], mean(scores[name, x])) for x in SYSTEMS if (name, x) in scores]
         for name in ("conll2003", "wnut17", "genia")
@@ -94,7 +88,7 @@ def draw_quality() -> str:
 
 def draw_lengths() -> str:
     """A field a data set: F1 by the sentences of a Doc, before and after."""
-    scores = scores_by(read_lines("lengths.jsonl"), "set", "system", "size")
+    scores = scores_by("lengths.jsonl", "set", "system", "size")
     names = sorted({name for name, _, _ in scores})
     sizes = sorted({size for _, _, size in scores})
     parts = [

@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 from machine import describe_machine
 from measuring import MINILM, data_parser
 from paired import compare_lines, keep
-from runs import describe_machines, read_lines
+from runs import describe_machines, describe_seconds, describe_seeds, group_runs, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -148,13 +147,17 @@ def key_of(result: dict[str, Any]) -> tuple:
     return result["dataset"], result["system"], result["seed"], settings["epochs"], settings["batch"], settings["rate"]
 
 
+def row_of(result: dict[str, Any]) -> tuple[str, str, str]:
+    """Of the table: runs of one have the same settings and training."""
+    settings = json.dumps({**result["settings"], "train": result["sentences"][0]})
+    return result["dataset"], result["system"], settings
+
+
 def make_table(results: list[dict[str, Any]]) -> str:
     """Markdown: mean and standard deviation over the seeds, with times."""
     if not results:
         raise SystemExit("There are no results yet; run with --all first.")
-    groups: dict[tuple, list[dict[str, Any]]] = defaultdict(list)
-    for x in results:
-        groups[x["dataset"], x["system"], json.dumps({**x["settings"], "train": x["sentences"][0]})].append(x)
+    groups = dict(group_runs(results, key=row_of, order=(*DATA_SETS, *SYSTEMS)))
     lines = [
         "# NER quality",
         "",
@@ -168,23 +171,18 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "rate | batch | epochs | train s | test s | words/s train | words/s test |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    rank = {name: i for i, name in enumerate((*DATA_SETS, *SYSTEMS))}
-    for (dataset, system, settings), group in sorted(
-        groups.items(), key=lambda g: (rank[g[0][0]], rank[g[0][1]], g[0][2])
-    ):
+    for (dataset, system, settings), group in groups.items():
         gaps = [compare_lines(groups.get((dataset, base, settings), []), group) for base in BASELINES]
         above = ["" if gap is None or base == system else str(gap) for base, gap in zip(BASELINES, gaps, strict=True)]
-        group = list({x["seed"]: x for x in group}.values())
         f1 = [x["f"] for x in group]
         deviation = f"{stdev(f1):.2f}" if len(f1) > 1 else ""
         numbers = [f"{mean(x[k] for x in group):.2f}" for k in ("f", "p", "r")]
-        times = [f"{mean(x['seconds'][i] for x in group):.0f}" for i in (0, 1)]
         rates = [f"{mean(x['words_per_second'][i] for x in group):.0f}" for i in (0, 1)]
-        seeds = ", ".join(str(x["seed"]) for x in sorted(group, key=lambda x: x["seed"]))
-        cells = [dataset, f"{group[0]['sentences'][0]:,}", system, numbers[0], deviation, *above, *numbers[1:], seeds]
+        cells = [dataset, f"{group[0]['sentences'][0]:,}", system, numbers[0], deviation, *above, *numbers[1:]]
+        cells += [describe_seeds(group)]
         cells += [f"{group[0]['settings']['rate']:g}"]
         cells += [str(group[0]["settings"][name]) for name in ("batch", "epochs")]
-        lines.append("| " + " | ".join([*cells, *times, *rates]) + " |")
+        lines.append("| " + " | ".join([*cells, *describe_seconds(group), *rates]) + " |")
     sizes = sorted({f"{x['dataset']} {x['sentences'][0]:,} / {x['sentences'][1]:,}" for x in results})
     lines += ["", f"Sentences to train / test: {'; '.join(sizes)}. Machine: {describe_machines(results)}.", ""]
     return "\n".join(lines)
