@@ -26,7 +26,7 @@ class Document:
     @cached_property
     def bounds(self) -> "Bounds":
         words = np.flatnonzero(self.bounds_W)
-        return Bounds(words, self.pieces.first_W[words], self.pieces.last_W[words], self.sentence_W[words])
+        return Bounds(words, *self.pieces.of_mentions(words, words + 1), self.sentence_W[words])
 
 
 @dataclass(frozen=True)
@@ -202,16 +202,15 @@ def place_spans(
     if not len(given) or not len(windows):
         return _spans(document, windows, np.empty(0, np.int64), np.empty(0, np.int64)), given
     starts, ends = given.T
-    pieces = document.pieces
-    first, last = pieces.first_W[starts], pieces.last_W[ends - 1]
+    first, last = document.pieces.of_mentions(starts, ends)
     window = np.clip(np.searchsorted(windows.core_start_B, first, side="right") - 1, 0, None)
     fits = document.bounds_W[starts] & document.bounds_W[ends - 1] & (last <= windows.end_B[window])
     return _spans(document, windows, starts[fits], ends[fits]), given[~fits]
 
 
 def _spans(document: Document, windows: WindowPlan, starts: np.ndarray, ends: np.ndarray) -> Spans:
-    first = document.pieces.first_W[starts]
-    last = document.pieces.last_W[ends - 1] - 1
+    first, end = document.pieces.of_mentions(starts, ends)
+    last = end - 1
     if not len(starts):
         return Spans(starts, ends, starts, starts, starts)
     window = np.searchsorted(windows.core_start_B, first, side="right") - 1

@@ -117,7 +117,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
 
     def items(self, owner: int, doc: Doc, gold: SpanGold | None = None) -> Iterator[SpanItem]:
         """The windows of one Doc with their candidate spans. gold: only in training."""
-        document = read_document(doc, self.tokenizer)
+        document = read_document(doc, self.tokenizer, punctuation_apart=self.punctuation_apart)
         windows = self.plan(document, learning=gold is not None)
         attrs = self.model.attrs
         rate = attrs["spans_per_word"]
@@ -290,7 +290,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
         found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]
         for example in get_examples():
             doc, aligned = example.predicted, found.count_gold(example, self.gold_spans(example.reference))
-            document = read_document(doc, self.tokenizer)
+            document = read_document(doc, self.tokenizer, punctuation_apart=self.punctuation_apart)
             windows = self.plan(document, learning=True)
             offered = self.candidates(doc, document, windows, 0, len(windows))
             found.candidates += len(offered)

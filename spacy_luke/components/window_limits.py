@@ -100,6 +100,12 @@ class ContextSettings(WindowSettings):
         '`"document"`: as much of the document as fits around what is asked about; `"sentence"`: its sentences alone',
         choices=CONTEXTS,
     )
+    punctuation_apart: Setting[bool] = Setting(
+        False,
+        "whether mentions are read without the punctuation that is attached to their words, where words are what "
+        'blanks divide ("Boise.", "(AP)"), see [Your own data](../howto/data.md); `false`: with it, as in the papers, '
+        "whose data have none",
+    )
 
 
 class WindowedComponent(StoredComponent):

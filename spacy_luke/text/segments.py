@@ -61,15 +61,14 @@ class WordCutter:
 
     def cut(self, mentions: Sequence[tuple[int, int]]) -> CutText:
         """mentions: words [start, end)."""
-        first_K = [int(self.pieces.first_W[start]) for start, _ in mentions]
-        last_K = [int(self.pieces.last_W[end - 1]) for _, end in mentions]
-        return CutText(self.pieces.ids_N, (), first_K, last_K)
+        first_K, last_K = self.pieces.of_mentions(*np.array(mentions).T)
+        return CutText(self.pieces.ids_N, (), first_K.tolist(), last_K.tolist())
 
 
 class TextCutter:
     """Cuts one text around any mentions.
 
-    pieces: of the whole text, whose words have the characters [starts_W, ends_W).
+    pieces: of the whole text, whose words, or the cores of these, have the characters [starts_W, ends_W).
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class TextCutter:
 
     def cut(self, mentions: Sequence[tuple[int, int]]) -> CutText:
         """mentions: words [start, end)."""
-        first_W = self.pieces.first_W
+        first_W = self.pieces.core_first_W
         places = [(self._before_blank(self.starts[a]), self._before_blank(self.ends[b - 1])) for a, b in mentions]
         regions: dict[int, list[int]] = {}
         clean: dict[int, int] = {}
@@ -122,8 +121,8 @@ class TextCutter:
         [first, last), those it has now, and how many of these stand before each cut."""
         begin = int(self.anew_at[i])
         end = int(self.anew_at[i + 1]) if i + 1 < len(self.anew) else len(self.text)
-        first = int(self.pieces.first_W[self.anew[i]]) if i else 0
-        last = int(self.pieces.first_W[self.anew[i + 1]]) if i + 1 < len(self.anew) else len(self.pieces.ids_N)
+        first = int(self.pieces.core_first_W[self.anew[i]]) if i else 0
+        last = int(self.pieces.core_first_W[self.anew[i + 1]]) if i + 1 < len(self.anew) else len(self.pieces.ids_N)
         key = (begin, end, tuple(cuts))
         if key not in self.known:
             edges = [begin, *cuts, end]

@@ -38,8 +38,7 @@ class LinkInput:
 
 def place_mentions(document: Document, mentions: Sequence[WordRange]) -> tuple[np.ndarray, np.ndarray]:
     """Pieces [first, last) of mentions, words [start, end)."""
-    places_M2 = np.array(mentions, dtype=np.int64).reshape(-1, 2)
-    return document.pieces.first_W[places_M2[:, 0]], document.pieces.last_W[places_M2[:, 1] - 1]
+    return document.pieces.of_mentions(*np.array(mentions, dtype=np.int64).reshape(-1, 2).T)
 
 
 def link_tasks(

@@ -180,7 +180,7 @@ def obstacles(
             yield "cross a sentence boundary"
         elif max_words is not None and span.end - span.start > max_words:
             yield f"have more than max_span_words = {max_words} words"
-        elif max_pieces is not None and pieces.last_W[b] - pieces.first_W[a] > max_pieces:
+        elif max_pieces is not None and pieces.core_last_W[b] - pieces.core_first_W[a] > max_pieces:
             yield f"have more than max_span_pieces = {max_pieces} pieces"
         elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
             yield "do not fit into a window"

@@ -143,6 +143,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
             overlap=limits["overlap"],
             widest=self.widest(),
             context=self.context,
+            punctuation_apart=self.punctuation_apart,
             rows=self.special_rows(*self.special_entities),
             markers=[self.marker(x) for x in self.marks()] if full else [],
             tokens=self.batch_size,

@@ -13,7 +13,7 @@ from ...batch.allowed import AllowedClasses
 from ...batch.entities import EntityItem
 from ...batch.marked import mark_window
 from ...batch.windows import Document, plan_windows
-from ...bridge.documents import read_document, word_edges
+from ...bridge.documents import mention_edges, read_document
 from ...text.segments import CutText, TextCutter, WordCutter
 from ...text.tokenizer import PieceTokenizer
 from ..known_entities import KnownEntities, KnownFinder
@@ -35,6 +35,7 @@ class Input:
     tokens: int  # entity tokens of a window that are encoded at once, so that memory does not grow with the units
     pairwise: bool = True  # with one_way: entity tokens for each unit; otherwise one for each mention in each place
     known: KnownEntities | None = None
+    punctuation_apart: bool = False  # mentions have no pieces of what is attached to their words
     widest: int = 0  # pieces of a window whose mentions do not fit into `room`; 0: there is none
     allowed: AllowedClasses | None = None  # what numbers below -1 stand for in the gold of units with one class
 
@@ -59,7 +60,7 @@ def unit_items(
     """
     if not len(units_UK):
         return
-    document = read_document(doc, task.tokenizer)
+    document = read_document(doc, task.tokenizer, punctuation_apart=task.punctuation_apart)
     alone = np.arange(len(units_UK))
     if task.attention == "one_way":
         items, alone = _shared_windows(task, document, np.array(mentions), units_UK, owner=owner, gold=gold)
@@ -179,14 +180,14 @@ def _tokens(task: Input, units_UK: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 def _pieces(document: Document, mentions_M2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First piece of each mention, and one past its last."""
-    return document.pieces.first_W[mentions_M2[:, 0]], document.pieces.last_W[mentions_M2[:, 1] - 1]
+    return document.pieces.of_mentions(*mentions_M2.T)
 
 
 def _cutter(task: Input, doc: Doc, document: Document) -> TextCutter | WordCutter:
     if doc.has_unknown_spaces:
         return WordCutter(document.pieces)
-    starts_W, ends_W = word_edges(doc)
-    return TextCutter(task.tokenizer, document.pieces, doc.text, starts_W, ends_W)
+    edges = mention_edges(doc, punctuation_apart=task.punctuation_apart)
+    return TextCutter(task.tokenizer, document.pieces, doc.text, *edges)
 
 
 def _limit(task: Input, document: Document, text: CutText, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
