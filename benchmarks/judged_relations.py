@@ -2,7 +2,7 @@
 
     python benchmarks/judged_relations.py PIPELINE     # results/judged_relations.json and judged_relations.md
 
-judged_relations.json beside this file has relations that versions 0.6.0 and 0.7.0 showed in GUM's news, interviews and
+judged_relations.json beside this file has relations that versions 0.6.0 to 0.8.0 showed in GUM's news, interviews and
 speeches, by their words, and whether each is true. A relation that no version showed is not judged. And it has a sample
 of what both showed on CoNLL04's sentences, drawn with a seed and judged without knowing which version showed what.
 """

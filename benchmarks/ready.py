@@ -5,6 +5,7 @@
     python benchmarks/ready.py PIPELINE --data assets/ready --results metrics   # as the workflow `ready`
     python benchmarks/ready.py PIPELINE --part dev                  # for choosing settings; prints only
     python benchmarks/ready.py PIPELINE --part dev --letters lower  # the same words in small letters
+    python benchmarks/ready.py PIPELINE --part dev --attached       # with punctuation attached, as blanks divide texts
 
 Both get the words of the sets, without sentence boundaries: a sentence a Doc, and 40 of them. A set that is not in the
 folder of the data is left out, and so is spaCy's pipeline where it is not installed. README.md says what is compared.
@@ -41,6 +42,12 @@ LABELS = ("PER", "ORG", "LOC")
 # OntoNotes' labels; nationalities (NORP) are none of the three.
 NAMES = {"PERSON": "PER", "GPE": "LOC", "FAC": "LOC", **{label: label for label in LABELS}}
 LETTERS: dict[str, Callable[[str], str]] = {"own": str, "lower": str.lower, "upper": str.upper}
+BEHIND = frozenset(".,;:!?)]}") | {
+    "''",
+    "...",
+    "'s",
+}  # words that are attached to what they follow, as nearly all texts
+BEFORE = frozenset("([{") | {"``"}  # have them, and to what follows them
 Counts = NDArray[np.int64]  # (S, L, 3): right, found and gold mentions of each sentence and label
 
 
@@ -58,6 +65,7 @@ def main() -> None:
     for name in names:
         sentences = read_what_is_there(sets[name], options.data, most=options.limit)
         sentences = [recase(x, LETTERS[options.letters]) for x in sentences]
+        sentences = [attach(x) for x in sentences] if options.attached else sentences
         if not sentences:
             print(f"{name} is left out: it is not in {options.data}", flush=True)
             continue
@@ -67,7 +75,13 @@ def main() -> None:
             judged[name in INSIDE] += [x for pair in zip(sentences, found["ready"]) for x in judge(*pair)]
             lines.append(describe(name, size, sentences, counts, inside=name in INSIDE))
             print(summary(lines[-1]), flush=True)
-    if options.part == "test" and not options.sets and not options.alone and options.letters == "own":
+    if (
+        options.part == "test"
+        and not options.sets
+        and not options.alone
+        and options.letters == "own"
+        and not options.attached
+    ):
         reliability = {
             name: measure_reliability(judged[inside]).to_dict()
             for name, inside in (("test parts", True), ("other domains", False))
@@ -95,6 +109,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sentences of a Doc")
     parser.add_argument("--none-bias", type=float, help="instead of the pipeline's")
     parser.add_argument("--letters", choices=LETTERS, default="own", help="small or capital ones; prints only")
+    parser.add_argument("--attached", action="store_true", help="punctuation attached to words; prints only")
     parser.add_argument("--limit", type=int, default=1000, help="sentences of each set")
     parser.add_argument("--data", type=Path, default=shared / "data", help="folder of the data sets")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of ready.json and ready.md")
@@ -103,6 +118,29 @@ def read_options() -> argparse.Namespace:
 
 def recase(sentence: TestSentence, change: Callable[[str], str]) -> TestSentence:
     return replace(sentence, words=[change(word) for word in sentence.words])
+
+
+def attach(sentence: TestSentence) -> TestSentence:
+    """The sentence with words as blanks would divide it: "( AP ) , Boise ." becomes "(AP), Boise.". Nothing is attached
+    to a name that the name begins or ends with itself."""
+    inside = {i: n for n, (start, end, _) in enumerate(sentence.mentions) for i in range(start, end)}
+    starts: list[int] = []  # the words that begin what is one word now
+    for i, word in enumerate(sentence.words):
+        one, two = inside.get(i - 1), inside.get(i)
+        behind = word in BEHIND and two in (None, one)
+        before = sentence.words[i - 1] in BEFORE and one in (None, two)
+        starts += [] if i and (behind or before) else [i]
+    ends = [*starts[1:], len(sentence.words)]
+    number = {i: n for n, (start, end) in enumerate(zip(starts, ends)) for i in range(start, end)}
+
+    def move(start: int, end: int) -> tuple[int, int]:
+        return number[start], number[end - 1] + 1
+
+    return TestSentence(
+        ["".join(sentence.words[start:end]) for start, end in zip(starts, ends)],
+        [(*move(start, end), label) for start, end, label in sentence.mentions],
+        [move(start, end) for start, end in sentence.ignored],
+    )
 
 
 def load_baseline(options: argparse.Namespace) -> Language | None:

@@ -10,14 +10,11 @@ doc.ents. Labels are those of the sets; configs/ready.cfg says what becomes of t
 `names.train.spacy` has sentences of the training parts again, in which other names stand for persons, organisations
 and places: names of cities (GeoNames, CC BY 4.0), of organisations (Wikidata, CC0), and first and last names of the
 persons of the training parts.
-
-`attached.train.spacy` has sentences of the training parts once more, in which words have punctuation attached, as in
-texts whose words are what blanks divide ("He lives in Boise."): in half of them each word, in the others the last.
 """
 
 import argparse
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import spacy
@@ -43,9 +40,6 @@ ORGANISATIONS = ("ORG", "corporation", "group", "organization")
 KINDS = {label: kind[0] for kind in (PERSONS, PLACES, ORGANISATIONS) for label in kind}
 SHARE = 0.85  # of the entities that get another name
 COPIES = {"wnut17": 1, "wikigold": 1, "gum": 1}
-ATTACHED = ("wnut17", "wikigold", "redocred", "gum")  # sets whose sentences come with attached punctuation too
-BEHIND = set(".,;:!?)]}") | {"''", "...", "'s"}  # words that are attached to what they follow
-BEFORE = set("([{#@$") | {"``"}  # ... and to what follows them
 
 
 def main() -> None:
@@ -73,9 +67,6 @@ def main() -> None:
     ]
     draw.shuffle(copies)
     sets["names"] = {"train": copies}
-    glued = [x for name in ATTACHED for doc in sets[name]["train"] for x in attach_punctuation(nlp, doc, draw)]
-    draw.shuffle(glued)
-    sets["attached"] = {"train": glued}
     for name, parts in sets.items():
         for part, docs in parts.items():
             write_docbin(docs, options.output / f"{name}.{part}.spacy")
@@ -159,51 +150,17 @@ def _lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf8").splitlines() if line]
 
 
-def sentences_of_names(doc: Doc) -> Iterator[tuple[Span, list[Span]]]:
-    """The sentences that have a person, an organisation or a place, and no entities that overlap, with these."""
-    for sent in doc.sents:
-        inside = sorted((x for x in entities_of(doc) if sent.start <= x.start and x.end <= sent.end), key=_edges)
-        overlap = any(a.end > b.start for a, b in zip(inside, inside[1:]))
-        if any(x.label_ in KINDS for x in inside) and not overlap:
-            yield sent, inside
-
-
-def _edges(span: Span) -> tuple[int, int]:
-    return span.start, span.end
-
-
-def attach_punctuation(nlp: Language, doc: Doc, draw: random.Random) -> Iterator[Doc]:
-    """Sentences of a document that have a name with punctuation attached to it: half of them have all punctuation
-    attached to words, but for what begins or ends inside a name alone; the others that at their end."""
-    for sent, inside in sentences_of_names(doc):
-        first = sent.start if draw.random() < 0.5 else sent.end - 1
-        owners = {i: n for n, entity in enumerate(inside) for i in range(entity.start, entity.end)}
-        starts = [sent.start]  # the words that begin what is one word now
-        starts += [i for i in range(sent.start + 1, sent.end) if i < first or not _attached(doc, i, owners)]
-        ends = [*starts[1:], sent.end]
-        if not any(a < x.end < b or a + 1 < x.end == b for x in inside for a, b in zip(starts, ends)):
-            continue
-        words = ["".join(word.text for word in doc[a:b]) for a, b in zip(starts, ends)]
-        places = {i: n for n, (a, b) in enumerate(zip(starts, ends)) for i in range(a, b)}
-        mentions = [(places[x.start], places[x.end - 1] + 1, x.label_) for x in inside]
-        yield _make(nlp, words, mentions, group=KEY in doc.spans)
-
-
-def _attached(doc: Doc, i: int, owners: Mapping[int, int]) -> bool:
-    """Whether word i is attached to the one before it. owners: the entities of words."""
-    one, two = owners.get(i - 1), owners.get(i)
-    if doc[i].text in BEHIND:
-        return two is None or one == two
-    return doc[i - 1].text in BEFORE and (one is None or one == two)
-
-
 def swap_names(nlp: Language, doc: Doc, names: dict[str, list[list[str]]], draw: random.Random) -> Iterator[Doc]:
     """The sentences of a document that have entities without overlap, with other names."""
-    for sent, inside in sentences_of_names(doc):
+    for sent in doc.sents:
+        inside = [x for x in entities_of(doc) if sent.start <= x.start and x.end <= sent.end]
+        edges = sorted((x.start, x.end) for x in inside)
+        if not any(x.label_ in KINDS for x in inside) or any(a[1] > b[0] for a, b in zip(edges, edges[1:])):
+            continue
         words: list[str] = []
         mentions: list[tuple[int, int, str]] = []
         place = sent.start
-        for entity in inside:
+        for entity in sorted(inside, key=lambda x: x.start):
             words += [word.text for word in doc[place : entity.start]]
             kind = KINDS.get(entity.label_)
             own = [word.text for word in entity]

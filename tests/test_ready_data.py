@@ -1,4 +1,4 @@
-"""scripts/ready_data.py: names that are swapped, punctuation that is attached; configs/ready.cfg: its labels."""
+"""scripts/ready_data.py: names that are swapped; configs/ready.cfg: what becomes of the labels of its data sets."""
 
 import random
 import runpy
@@ -52,53 +52,6 @@ def test_names_keep_their_share():
     draw = random.Random(0)
     found = [next(SCRIPT["swap_names"](NLP, doc, NAMES, draw)).ents[0].text for _ in range(400)]
     assert found.count("Rome") == pytest.approx(400 * (1 - SCRIPT["SHARE"]), abs=25)
-
-
-class Drawn(random.Random):
-    """One number, always."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def random(self):
-        return self.number
-
-
-def attached(words, spans, *, everywhere, group=False):
-    doc = Doc(NLP.vocab, words=words.split(), sent_starts=[i == 0 for i in range(len(words.split()))])
-    made = [Span(doc, *span) for span in spans]
-    if group:
-        doc.spans["entities"] = made
-    else:
-        doc.set_ents(made)
-    new = list(SCRIPT["attach_punctuation"](NLP, doc, Drawn(0.0 if everywhere else 0.9)))
-    return [([x.text for x in doc], texts(doc, doc.spans["entities"] if group else doc.ents)[1]) for doc in new]
-
-
-def test_punctuation_is_attached_to_words():
-    words, spans = (
-        "Ann , of Acme Inc . ( Ulm ) , left Bonn .",
-        [(0, 1, "PER"), (3, 6, "ORG"), (7, 8, "LOC"), (11, 12, "LOC")],
-    )
-    named = [("Ann,", "PER"), ("Acme Inc.", "ORG"), ("(Ulm),", "LOC"), ("Bonn.", "LOC")]
-    assert attached(words, spans, everywhere=True) == [("Ann, of Acme Inc. (Ulm), left Bonn.".split(), named)]
-    assert attached(words, spans, everywhere=True, group=True) == [
-        ("Ann, of Acme Inc. (Ulm), left Bonn.".split(), named)
-    ]
-    own = [("Ann", "PER"), ("Acme Inc .", "ORG"), ("Ulm", "LOC"), ("Bonn.", "LOC")]
-    assert attached(words, spans, everywhere=False) == [("Ann , of Acme Inc . ( Ulm ) , left Bonn.".split(), own)]
-
-
-def test_punctuation_that_is_a_name_of_its_own_stays():
-    """ "!" is the name of a band: it is not attached to the word before it, which is none."""
-    assert attached("We saw ! in Ulm .", [(2, 3, "MISC"), (4, 5, "LOC")], everywhere=True) == [
-        ("We saw ! in Ulm.".split(), [("!", "MISC"), ("Ulm.", "LOC")])
-    ]
-
-
-def test_sentences_whose_names_have_no_punctuation_are_left_out():
-    assert attached("Ann , left Ulm today .", [(3, 4, "LOC")], everywhere=True) == []
-    assert attached("Ann left Ulm .", [], everywhere=False) == []
 
 
 def test_every_source_says_what_its_labels_become():
