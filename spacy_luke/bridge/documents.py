@@ -26,7 +26,7 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer, *, punctuation_apart: boo
         empty = np.empty(0, np.int64)
         return Document(align_words(tokenizer, []), empty, empty.astype(bool))
     table_WA = doc.to_array([IS_SPACE, SENT_START])
-    cores = _cores_of_doc(doc) if punctuation_apart else {}
+    cores = cores_of_doc(doc) if punctuation_apart else {}
     if doc.has_unknown_spaces:
         pieces = align_words(tokenizer, (word.text for word in doc), cores)
     else:
@@ -37,7 +37,8 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer, *, punctuation_apart: boo
     return Document(pieces, np.cumsum(begins_W) - 1, bounds_W)
 
 
-def _cores_of_doc(doc: Doc) -> dict[int, tuple[int, int]]:
+def cores_of_doc(doc: Doc) -> dict[int, tuple[int, int]]:
+    """The words of a Doc to which punctuation is attached, and the characters [start, end) of each without it."""
     lengths_W, alpha_W, punct_W = doc.to_array([LENGTH, IS_ALPHA, IS_PUNCT]).T
     words = ((i, doc[i].text) for i in may_have(lengths_W, alpha_W, punct_W).tolist())
     return cores_of(words, _kept_words(doc.lang_))
@@ -54,7 +55,7 @@ def _kept_words(lang: str) -> frozenset[str]:
 
 def mention_edges(doc: Doc, *, punctuation_apart: bool) -> tuple[np.ndarray, np.ndarray]:
     """Characters [start, end) of each word, as far as mentions begin and end with it; see `read_document`."""
-    return core_edges(*word_edges(doc), _cores_of_doc(doc)) if punctuation_apart else word_edges(doc)
+    return core_edges(*word_edges(doc), cores_of_doc(doc)) if punctuation_apart else word_edges(doc)
 
 
 def word_edges(doc: Doc) -> tuple[np.ndarray, np.ndarray]:

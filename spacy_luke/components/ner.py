@@ -290,6 +290,8 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
         found, rate = SpanSurvey(), self.model.attrs["spans_per_word"]
         for example in get_examples():
             doc, aligned = example.predicted, found.count_gold(example, self.gold_spans(example.reference))
+            if not self.punctuation_apart:
+                found.count_attached(doc, aligned)
             document = read_document(doc, self.tokenizer, punctuation_apart=self.punctuation_apart)
             windows = self.plan(document, learning=True)
             offered = self.candidates(doc, document, windows, 0, len(windows))
@@ -304,6 +306,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
             found.missing.update(
                 obstacles(document, windows, aligned, max_pieces=self.max_span_pieces, max_words=self.max_span_words)
             )
+        found.warn_attached(self.name)
         return found
 
     def tune(

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.pipelines import make_pipeline
-from tests.tiny import make_wordpiece, tokenizer_json
+from tests.tiny import make_checkpoint, make_wordpiece, tokenizer_json
 
 APART = "Ada Lovelace , of Ghana Inc. ( Accra ) , left Berlin .".split()
 ATTACHED = "Ada Lovelace, of Ghana Inc. (Accra), left Berlin.".split()
@@ -90,3 +91,22 @@ def test_components_give_the_same(attention):
     whole = annotate(nlp, ATTACHED)
     for one, two in zip(flat(attached), flat(whole), strict=True):
         assert not np.allclose(one, two, atol=1e-4)
+
+
+def initialize(docs, **settings):
+    nlp = spacy.blank("en")
+    ner = nlp.add_pipe("luke_ner", config={"overlap": 32, **settings})
+    examples = [Example(Doc(nlp.vocab, words=[x.text for x in doc]), doc) for doc in docs]
+    ner.initialize(lambda: examples, nlp=nlp, weights=lambda: make_checkpoint(max_positions=130))
+
+
+def test_training_says_that_punctuation_is_attached(recwarn):
+    nlp = spacy.blank("en")
+    apart, attached = make_doc(nlp, APART, known=False), make_doc(nlp, ATTACHED, known=False)
+    initialize([apart])
+    initialize([attached] * 2, punctuation_apart=True)
+    one = Doc(nlp.vocab, words=["Boise."], ents=["B-X"])
+    initialize([one, apart, one])  # single ones
+    assert not [x for x in recwarn if "attached" in str(x.message)]
+    with pytest.warns(UserWarning, match=r"'luke_ner': 6 of 8 gold spans .* attached, such as 'Ada Lovelace,'"):
+        initialize([attached] * 2)
