@@ -42,12 +42,8 @@ LABELS = ("PER", "ORG", "LOC")
 # OntoNotes' labels; nationalities (NORP) are none of the three.
 NAMES = {"PERSON": "PER", "GPE": "LOC", "FAC": "LOC", **{label: label for label in LABELS}}
 LETTERS: dict[str, Callable[[str], str]] = {"own": str, "lower": str.lower, "upper": str.upper}
-BEHIND = frozenset(".,;:!?)]}") | {
-    "''",
-    "...",
-    "'s",
-}  # words that are attached to what they follow, as nearly all texts
-BEFORE = frozenset("([{") | {"``"}  # have them, and to what follows them
+BEHIND = frozenset([*".,;:!?)]}", "''", "...", "'s"])  # words that texts have attached to the word before them
+BEFORE = frozenset([*"([{", "``"])  # ... and to the word behind them
 Counts = NDArray[np.int64]  # (S, L, 3): right, found and gold mentions of each sentence and label
 
 
@@ -75,13 +71,8 @@ def main() -> None:
             judged[name in INSIDE] += [x for pair in zip(sentences, found["ready"]) for x in judge(*pair)]
             lines.append(describe(name, size, sentences, counts, inside=name in INSIDE))
             print(summary(lines[-1]), flush=True)
-    if (
-        options.part == "test"
-        and not options.sets
-        and not options.alone
-        and options.letters == "own"
-        and not options.attached
-    ):
+    changed = options.attached or options.letters != "own"
+    if options.part == "test" and not (options.sets or options.alone or changed):
         reliability = {
             name: measure_reliability(judged[inside]).to_dict()
             for name, inside in (("test parts", True), ("other domains", False))
