@@ -102,7 +102,8 @@ def add_slice(path: Path, catalogue: Catalogue) -> None:
 
 def add_fewrel(paths: Sequence[Path], catalogue: Catalogue, codex: Codex, cities: Sequence[City]) -> None:
     """Heads and tails of relations, named as their sentences have them. A place that has the name of a city, and lies
-    in its country as far as CoDEx knows, is that city."""
+    in its country as far as CoDEx knows, is that city. Each name counts once, however many sentences have it: there are
+    as many of each relation, so that "France" is more often its team here than the country."""
     names: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for path in paths:
@@ -128,7 +129,7 @@ def add_fewrel(paths: Sequence[Path], catalogue: Catalogue, codex: Codex, cities
                 prominence = max(_SEEN, 5 * codex.degree[wikidata] ** 0.5)
                 known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=prominence))
             catalogue.read["items of FewRel"] += 1
-        known.links.update({name: n for name, n in names[wikidata].items() if name in known.names or n > 1})
+        known.links.update({name: 1 for name, n in names[wikidata].items() if name in known.names or n > 1})
 
 
 def add_descriptions(catalogue: Catalogue, codex: Codex) -> None:

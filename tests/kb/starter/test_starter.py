@@ -103,6 +103,18 @@ def test_well_known_cities_and_persons_have_their_ids(sources, tmp_path):
     assert kb.candidates("Merkel") == [("Q567", 1.0)]
 
 
+def test_a_country_is_meant_rather_than_its_team_that_a_relation_is_full_of(sources, tmp_path):
+    """FewRel has as many sentences of "participating team" as of other relations."""
+    words = "France beat Mexico .".split()
+    one = {"tokens": words, "h": ["france", "Q47774", [[0]]], "t": ["mexico", "Q164089", [[2]]]}
+    (sources / "fewrel/teams.json").write_text(json.dumps({"P1923": [one] * 40}))
+    kb = build_starter_kb(sources, tmp_path / "kb").built.kb
+    (country, prior), (team, rest) = kb.candidates("France")
+    assert (country, team) == ("Q142", "Q47774")
+    assert prior > 0.8
+    assert rest == pytest.approx(1 - prior)
+
+
 def test_regions_are_meant_rather_than_towns_of_their_name(sources, tmp_path):
     (sources / "cities15000.tsv").write_text(CITIES + "Florida\tFlorida\t21.5\t-78.2\tCU\t63007\n")
     kb = build_starter_kb(sources, tmp_path / "kb").built.kb
