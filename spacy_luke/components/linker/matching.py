@@ -7,7 +7,8 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     part       the share of the name's words that the mention has, where it is not the whole name ("Lovelace")
     surname    1 where the mention is one word and the entity is a person
     told       1 where it is not, and the text has the whole name elsewhere
-    short      1 where the mention has capitals alone, five at most, and is not the name ("UN")
+    short      1 where the mention has capitals alone, five at most, is not the name ("UN"), and is not labelled as a
+               place: the initials of a country are seldom another's ("U.S.")
     derived    1 where the mention begins as the name does and ends otherwise ("Iraqi")
     beside     1 where a word beside the mention has a capital too: it may be a part of a longer name
     of         1 where it follows "of" and a word with a capital ("King of Hungary", "City of London")
@@ -48,6 +49,7 @@ _MOST_CAPITALS = 5
 _PERSONS = frozenset({"person", "human", "Q5"})  # types of persons
 _PLACES = frozenset({"place", "country", "city", "Q515", "Q6256", "Q3624078", "Q486972"})  # types of places
 _PERSON_LABELS = frozenset({"PER", "PERSON"})
+_PLACE_LABELS = frozenset({"LOC", "GPE"})
 _GROUPS = frozenset({"ORG", "organization", "NORP"})  # labels of organizations
 # Words of English that tell of sports.
 _SPORTS = frozenset(
@@ -130,7 +132,7 @@ class Matcher:
             asked = _Asked(
                 words,
                 mention.label,
-                short=text.isupper() and sum(map(str.isalpha, text)) <= _MOST_CAPITALS,
+                short=_is_short(text) and mention.label not in _PLACE_LABELS,
                 beside=_is_name(doc, mention.start - 1) or _is_name(doc, mention.end, first=True),
                 of=mention.start > 1 and doc[mention.start - 1].lower_ == "of" and _is_name(doc, mention.start - 2),
                 only=len(candidates) == 1,
@@ -259,6 +261,10 @@ def _is_name(doc: Doc, i: int, *, first: bool = False) -> bool:
         return False
     word = doc[i]
     return bool(word.is_title and word.is_alpha and (first or not word.is_sent_start))
+
+
+def _is_short(text: str) -> bool:
+    return text.isupper() and sum(map(str.isalpha, text)) <= _MOST_CAPITALS
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -89,6 +89,13 @@ def test_numbers(kb):
     assert scored["sure"] == pytest.approx(math.log(0.5))
 
 
+@pytest.mark.parametrize(("label", "short"), [("ORG", 1.0), ("", 1.0), ("LOC", 0.0), ("GPE", 0.0)])
+def test_initials_of_a_place_are_seldom_anothers(kb, label, short):
+    doc = spacy.blank("en").make_doc("He left the UN today.")
+    (row,) = Matcher(kb, {})(doc, [Labelled(3, 4, label)], [[("Q4", 1.0)]])
+    assert row[0, MATCH.index("short")] == short
+
+
 def test_what_the_text_says_of_places_and_persons(kb):
     """A text of sports, a name that is an organization elsewhere, a first name that another person has."""
     nlp = spacy.blank("en")
