@@ -3,9 +3,10 @@
     python scripts/ready_linker.py PIPELINE KB DATA OUTPUT [--metrics FILE]
 
 It learns from the entities that the pipeline finds in KnowledgeNet, in the Wikinews, Wikivoyage and other texts of GUM
-whose licence is CC BY, and in ELEVANT's wiki-fair and news-fair, of which every other document teaches. The others,
-with Tweeki, choose the threshold by precision. Scores are those of sets that it never saw: MSNBC, AIDA's testb and
-RSS-500. `link_data.py` reads them. Where no threshold gives the precision, or where --without names luke_linker, the
+whose licence is CC BY, in WNED-WIKI, whose names often do not mean what they mean most often, and in ELEVANT's
+wiki-fair and news-fair, of which every other document teaches. The others, with Tweeki and AIDA's testa, choose the
+threshold by precision. Scores are those of sets that it never saw: MSNBC, AIDA's testb and RSS-500. `link_data.py`
+reads them. Where no threshold gives the precision, or where --without names luke_linker, the
 pipeline stays as it is, and meta.json says why.
 """
 

@@ -1,5 +1,6 @@
 """The ready pipeline en_luke_sm, as it lies in assets: size, card, and what it finds in the article."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 import spacy
 from packaging.requirements import Requirement
 
+from spacy_luke.annotations import NIL
+from spacy_luke.kb.starter.places import COUNTRIES
 from spacy_luke.pages.answer_key import read_answer_key
 from spacy_luke.pipelines.annotation import annotate_file
 from tests.ready_pipeline import ASSETS, WHEELS, unpack_ready
@@ -96,6 +99,34 @@ def test_links_of_the_article(nlp, judged):
     links = [x for x in judged.links if x is not None]
     assert len(links) >= 20
     assert sum(links) >= 0.85 * len(links), judged.verdict()
+
+
+def test_countries_are_linked(nlp):
+    """As the first thing that anybody tries: next to all, and none to a team or a town of its name."""
+    needs(nlp, "luke_linker")
+    with COUNTRIES.open(encoding="utf8") as file:
+        names = {row["name"]: row["wikidata"] for row in csv.DictReader(file, delimiter="\t")}
+    found = {}
+    for name, doc in zip(names, nlp.pipe(f"She moved to {name} in 1990." for name in names), strict=True):
+        found[name] = next((entity.kb_id_ for entity in doc.ents if entity.text == name), "no entity")
+    assert {(name, x) for name, x in found.items() if x not in (names[name], NIL, "no entity")} == set()
+    assert sum(found[name] == names[name] for name in names) >= 0.95 * len(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("He flew from Boston to Milan.", ["Q100", "Q490"]),
+        ("Boston beat Toronto 3-1 in the final.", [NIL, NIL]),  # their teams
+        ("Barack Obama met Vladimir Putin in Geneva.", ["Q76", "Q7747", "Q71"]),
+        ("Microsoft bought GitHub.", ["Q2283", "Q364"]),
+        ("The U.S. economy grew.", ["Q30"]),
+        ("Apple is looking at buying U.K. startup for $1 billion", ["Q312", "Q145"]),
+    ],
+)
+def test_what_all_know_is_linked(nlp, text, ids):
+    needs(nlp, "luke_linker")
+    assert [entity.kb_id_ for entity in nlp(text).ents] == ids
 
 
 def test_all_has_a_probability(nlp):
