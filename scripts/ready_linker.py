@@ -6,8 +6,8 @@ It learns from the entities that the pipeline finds in KnowledgeNet, in the Wiki
 whose licence is CC BY, in WNED-WIKI, whose names often do not mean what they mean most often, and in ELEVANT's
 wiki-fair and news-fair, of which every other document teaches. The others, with Tweeki and AIDA's testa, choose the
 threshold by precision. Scores are those of sets that it never saw: MSNBC, AIDA's testb and RSS-500. `link_data.py`
-reads them. Where no threshold gives the precision, or where --without names luke_linker, the
-pipeline stays as it is, and meta.json says why.
+reads them. Where no threshold gives the precision, or where --without names luke_linker, the pipeline stays as it is,
+and meta.json says why.
 """
 
 import argparse

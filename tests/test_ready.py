@@ -1,6 +1,5 @@
 """The ready pipeline en_luke_sm, as it lies in assets: size, card, and what it finds in the article."""
 
-import csv
 import json
 import subprocess
 import sys
@@ -12,7 +11,8 @@ import spacy
 from packaging.requirements import Requirement
 
 from spacy_luke.annotations import NIL
-from spacy_luke.kb.starter.places import COUNTRIES
+from spacy_luke.kb.starter.catalogue import Catalogue
+from spacy_luke.kb.starter.places import COUNTRIES, add_countries
 from spacy_luke.pages.answer_key import read_answer_key
 from spacy_luke.pipelines.annotation import annotate_file
 from tests.ready_pipeline import ASSETS, WHEELS, unpack_ready
@@ -104,8 +104,9 @@ def test_links_of_the_article(nlp, judged):
 def test_countries_are_linked(nlp):
     """As the first thing that anybody tries: next to all, and none to a team or a town of its name."""
     needs(nlp, "luke_linker")
-    with COUNTRIES.open(encoding="utf8") as file:
-        names = {row["name"]: row["wikidata"] for row in csv.DictReader(file, delimiter="\t")}
+    catalogue = Catalogue()
+    add_countries(COUNTRIES, catalogue)
+    names = {known.title: known.id for known in catalogue}
     found = {}
     for name, doc in zip(names, nlp.pipe(f"She moved to {name} in 1990." for name in names), strict=True):
         found[name] = next((entity.kb_id_ for entity in doc.ents if entity.text == name), "no entity")

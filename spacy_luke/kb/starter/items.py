@@ -129,7 +129,7 @@ def add_fewrel(paths: Sequence[Path], catalogue: Catalogue, codex: Codex, cities
                 prominence = max(_SEEN, 5 * codex.degree[wikidata] ** 0.5)
                 known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=prominence))
             catalogue.read["items of FewRel"] += 1
-        known.links.update({name: 1 for name, n in names[wikidata].items() if name in known.names or n > 1})
+        known.links.update(name for name, n in names[wikidata].items() if name in known.names or n > 1)
 
 
 def add_descriptions(catalogue: Catalogue, codex: Codex) -> None:
