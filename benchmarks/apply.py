@@ -6,7 +6,7 @@
     python benchmarks/apply.py table                              # results/apply.md of results/apply.json
 
 Each adds its figures to results/apply.json. Texts are those of Re-DocRED, raw; the short documents are its sentences.
-README.md says what is measured.
+docs/results/stores.md says what is measured.
 """
 
 import argparse

@@ -6,7 +6,7 @@ entities.
     python benchmarks/common_start.py --cache DIR --all                     # every run that is missing
     python benchmarks/common_start.py --table                               # results/common_start.md
 
-A run appends a line to results/common_start.jsonl. README.md says what is compared.
+A run appends a line to results/common_start.jsonl. docs/results/pretraining.md says what is compared.
 """
 
 import argparse
@@ -157,7 +157,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# From one common start",
         "",
-        "Written by `python benchmarks/common_start.py --table`; README.md says what is compared. Percent, mean over "
+        "Written by `python benchmarks/common_start.py --table`; see docs/results/pretraining.md. Percent, mean over "
         "the seeds",
         "and standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1, conll2003 exact "
         "span and label.",

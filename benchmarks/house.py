@@ -3,7 +3,8 @@
     python benchmarks/house.py 38c100d 6d7a86e HEAD      # results/house.md
 
 Lines are those with code: without blanks, comments and docstrings. A copy is a run of six such lines or more that
-stand elsewhere as well, indentation and imports apart; each line counts once. README.md says which commits these are.
+stand elsewhere as well, indentation and imports apart; each line counts once. docs/results/stores.md says
+which commits these are.
 """
 
 import ast
@@ -26,7 +27,7 @@ def main() -> None:
     lines = [
         "# Size and repetition of the package",
         "",
-        "Written by `python benchmarks/house.py COMMIT ...`; README.md says which commits these are.",
+        "Written by `python benchmarks/house.py COMMIT ...`; docs/results/stores.md says which commits these are.",
         "",
         "| " + " | ".join(rows[0]) + " |",
         "| --- | --- |" + " ---: |" * (len(rows[0]) - 2),

@@ -4,7 +4,7 @@
     python benchmarks/joined.py --all                      # every missing one
     python benchmarks/joined.py --table                    # results/joined.md
 
-README.md says what is compared.
+docs/results/entities.md says what is compared.
 """
 
 import argparse
@@ -187,7 +187,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
         [
             "# Two halves of a data set, each with half of its labels",
             "",
-            "Written by `python benchmarks/joined.py --table`; README.md says what is compared. F1, precision and",
+            "Written by `python benchmarks/joined.py --table`; see docs/results/entities.md. F1, precision and",
             "recall in percent, exact span and label, means over the seeds, with the standard deviation of F1.",
             "",
             "| set | system | seeds | sentences / mentions | F1 | sd | against whole | p | r | F1 by label | seconds |",

@@ -5,7 +5,7 @@
 
 Documents that nothing of the ready pipeline was trained or tuned on: the part "test" by title (`part_of_title`), a
 fifth of the authors' folds 1 to 4 (the fifth, withheld, is that of their leaderboard). Thresholds are chosen on "dev".
-README.md says what is compared.
+docs/results/linking.md says what is compared.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     python benchmarks/lengths.py score --texts sentences --seed 0 --cache DIR   # its lines of results/lengths.jsonl
     python benchmarks/lengths.py table                                          # results/lengths.md
 
-README.md says what is compared.
+docs/results/entities.md says what is compared.
 """
 
 import argparse
@@ -178,8 +178,7 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# F1 of luke_ner by the length of Docs",
         "",
-        "Written by `python benchmarks/lengths.py table`; README.md says what is compared. F1 in percent, exact span "
-        "and",
+        "Written by `python benchmarks/lengths.py table`; see docs/results/entities.md. F1 in percent, exact span and",
         "label, mean over the seeds; below it words a second of CPU time, as a share of that of sentences alone.",
         "",
         f"| set | system | seeds | window | {' | '.join(map(str, SIZES))} | least, against 1 |",

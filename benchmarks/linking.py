@@ -3,8 +3,8 @@
     python benchmarks/linking.py --system one_way --seed 0     # train, and score every way to decide
     python benchmarks/linking.py --table                       # results/linking.md
 
-A run appends a line to results/linking.jsonl for each part, testa (dev) and testb, and each way to decide. README.md
-says what is compared.
+A run appends a line to results/linking.jsonl for each part, testa (dev) and testb, and each way to decide.
+docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -293,7 +293,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Quality of entity linking on AIDA testb",
         "",
-        "Written by `python benchmarks/linking.py --table`; README.md says what is compared. In-KB accuracy in percent "
+        "Written by `python benchmarks/linking.py --table`; see docs/results/linking.md. In-KB accuracy in percent "
         "with",
         "the candidates of PPRforNED, mean over the seeds and standard deviation (n - 1). Mentions are the gold ones,",
         "and the lists hold the answer for all but 2 of 4,485; published with these lists: 96.7 (Févry et al., 2020)",

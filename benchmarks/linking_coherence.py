@@ -5,7 +5,7 @@
 
 A logistic model ranks the candidates of each mention of AIDA's testa that has several, the gold one among them: a base,
 and beside it how a candidate goes with the entities of the document's other mentions, when these are known. Ten parts
-of the documents: each is ranked by what was learned from the other nine. README.md says what is compared.
+of the documents: each is ranked by what was learned from the other nine. docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -300,7 +300,7 @@ def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# What could decided entities say?",
         "",
-        "Written by `python benchmarks/linking_coherence.py`; README.md says what is compared. AIDA's testa,",
+        "Written by `python benchmarks/linking_coherence.py`; see docs/results/linking.md. AIDA's testa,",
         f"{result['rows'][0]['mentions']:,} mentions with several candidates: percent right, points above the base",
         "with 95 % intervals over documents, and how many decisions become right, and wrong.",
         "",

@@ -4,7 +4,8 @@
     python benchmarks/linking_context.py --cache DIR --all                      # every run that is missing
     python benchmarks/linking_context.py --table                                # results/linking_context.md
 
-All learn without priors. A run appends a line to results/linking_context.jsonl. README.md says what is compared.
+All learn without priors. A run appends a line to results/linking_context.jsonl. docs/results/linking.md says
+what is compared.
 """
 
 import argparse
@@ -220,7 +221,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Does a linker learn to look at decided entities?",
         "",
-        "Written by `python benchmarks/linking_context.py --table`; README.md says what is compared. Mentions with",
+        "Written by `python benchmarks/linking_context.py --table`; see docs/results/linking.md. Mentions with",
         f"several candidates in {ORACLE} documents of AIDA's testa: percent right with nothing known of the others,",
         "and points above that when they are known; hidden: the words of all mentions are [MASK]. Means over the",
         "seeds, and the standard deviation of the points (n - 1). Below: in-KB accuracy on the same documents; global",

@@ -7,7 +7,7 @@ Every mention of a window is decided by itself, while all others of it are maske
 entities ("gold", and those of other names alone), as entities that are drawn from all candidates of these documents
 ("random"), or as what they get by themselves ("decided": a second pass that refines). Others that are NIL are masked,
 but in "decided". No order of decisions can bring more than "gold" over "none". A run appends a line to
-results/linking_oracle.jsonl. README.md says what is compared.
+results/linking_oracle.jsonl. docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -218,7 +218,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Does the context of decided entities count?",
         "",
-        "Written by `python benchmarks/linking_oracle.py --table`; README.md says what is compared. Mentions of AIDA",
+        "Written by `python benchmarks/linking_oracle.py --table`; see docs/results/linking.md. Mentions of AIDA",
         "with several candidates of PPRforNED, each decided by itself. Percent right; points above none, with 95 %",
         "intervals over documents; how far the probability of the right candidate moves, mean and most.",
         "",

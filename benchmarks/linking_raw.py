@@ -4,8 +4,8 @@
     python benchmarks/linking_raw.py --pipeline PIPELINE --ner FOLDER    # a luke_ner that --save-ner wrote
 
 Candidates come from the knowledge base by their names alone. A pipeline of linking.py's `names`, without the encoder,
-brings the rows "names" and "prior". Each run adds its rows to results/linking_raw.json and .md. README.md says what is
-compared.
+brings the rows "names" and "prior". Each run adds its rows to results/linking_raw.json and .md.
+docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -178,7 +178,7 @@ def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# From raw text to links",
         "",
-        "Written by `python benchmarks/linking_raw.py`; README.md says what is compared. ZELDA's AIDA-B,",
+        "Written by `python benchmarks/linking_raw.py`; see docs/results/linking.md. ZELDA's AIDA-B,",
         f"{result['documents']} documents, {result['words']:,} words. Percent; strict: words and entity are right.",
         "",
         "| names | decisions | strict P | R | F1 | mentions F1 | gold entity is a candidate | words / s |",

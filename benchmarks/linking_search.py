@@ -3,8 +3,8 @@
     python -m spacy luke starter-kb SOURCES KB && python -m spacy luke embed-entities KB --weights WEIGHTS
     python benchmarks/linking_search.py KB --weights WEIGHTS
 
-Mentions are the gold ones; of a mention the text alone is asked. Writes results/linking_search.json and .md. README.md
-says what is compared.
+Mentions are the gold ones; of a mention the text alone is asked. Writes results/linking_search.json and .md.
+docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# Candidates of a starter knowledge base",
         "",
-        "Written by `python benchmarks/linking_search.py`; README.md says what is compared. Gold mentions; of those",
+        "Written by `python benchmarks/linking_search.py`; see docs/results/linking.md. Gold mentions; of those",
         f"whose entity it has ({result['entities']:,} entities, {result['names']:,} names) the percentage for",
         f"which it is one of {TOP} found.",
         "",

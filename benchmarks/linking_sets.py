@@ -6,7 +6,7 @@
 Lists of candidates exist for AIDA alone. The mentions of other sets get theirs from a knowledge base: that of AIDA's
 lists, and added to it the links of a sample of Wikipedia and of the other sets' documents. Vectors of the new entities
 are made of their titles, and nothing is trained. A run appends a line for each set and system to
-results/linking_sets.jsonl. README.md says what is compared.
+results/linking_sets.jsonl. docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -200,7 +200,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Linking on other texts",
         "",
-        "Written by `python benchmarks/linking_sets.py --table`; README.md says what is compared. Percent, given "
+        "Written by `python benchmarks/linking_sets.py --table`; see docs/results/linking.md. Percent, given "
         "mentions whose",
         "entity is known; means over the pipelines. P, R and F1 as the papers count: P of mentions that have a "
         "candidate, R of",

@@ -4,7 +4,7 @@
     python benchmarks/linking_spacy.py --encoder cnn --seed 0        # spaCy's default encoder: some minutes
     python benchmarks/linking.py --table                             # both in one table
 
-A run appends lines to results/linking.jsonl, as linking.py does. README.md says what is compared.
+A run appends lines to results/linking.jsonl, as linking.py does. docs/results/linking.md says what is compared.
 """
 
 import argparse

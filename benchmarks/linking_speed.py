@@ -7,7 +7,7 @@ decisions are those of the latter.
 
 The plain procedure is that of the original evaluate.py: one window at a time, a whole pass for each of its mentions
 with candidates, the most confident one fixed after each. The first two forms write results/linking_speed.json and .md,
-the last results/linking_decisions.json. README.md says what is compared.
+the last results/linking_decisions.json. docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -179,7 +179,7 @@ def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# Speed of entity linking",
         "",
-        "Written by `python benchmarks/linking_speed.py`; README.md says what is compared. AIDA testb, mentions and "
+        "Written by `python benchmarks/linking_speed.py`; see docs/results/linking.md. AIDA testb, mentions and "
         "candidates",
         f"given, the first {result['documents']} documents; in-KB accuracy in percent on these.",
         "",

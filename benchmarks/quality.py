@@ -5,7 +5,7 @@
     python benchmarks/quality.py --table                                              # results/quality.md
 
 A run appends a line to results/quality.jsonl; with --dev it scores the dev part, for choosing settings, and appends to
-results/quality_dev.jsonl. README.md says what is compared.
+results/quality_dev.jsonl. docs/results/entities.md says what is compared.
 """
 
 import argparse
@@ -33,7 +33,7 @@ LEFT_OUT = {("wikigold", x) for x in ("luke_full", "spacy_ner", "token_classifie
 LEFT_OUT |= {("genia", x) for x in ("luke_mention", "luke_case", "luke_words")}
 BASELINES = ("luke_words", "luke_one_way")
 SEEDS = (0, 1, 2)
-RATES = dict.fromkeys(SYSTEMS, 2e-4)  # the best of 1e-4 and 2e-4 on CoNLL's dev part; see README.md for who was tuned
+RATES = dict.fromkeys(SYSTEMS, 2e-4)  # the best of 1e-4 and 2e-4 on CoNLL's dev part; README.md says who was tuned
 
 
 def main() -> None:
@@ -161,8 +161,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# NER quality",
         "",
-        "Written by `python benchmarks/quality.py --table`; README.md says what is compared. F1, precision and recall "
-        "in",
+        "Written by `python benchmarks/quality.py --table`; see docs/results/entities.md. F1, precision and recall in",
         "percent, exact span and label; mean over the seeds and standard deviation (n - 1). Above: the difference on",
         "the same seeds, where predictions were kept, and where 95 of 100 draws of sentences and seeds have it (paired",
         "bootstrap). On GENIA spaCy's ner cannot nest and had far too few steps: the figure of an untrained system.",

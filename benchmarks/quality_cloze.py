@@ -1,4 +1,4 @@
-"""ReCoRD in small: `luke_cloze` and its baselines. A task of common_start.py; README.md says what is compared.
+"""ReCoRD in small: `luke_cloze` and its baselines. A task of common_start.py; see docs/results/pretraining.md.
 
 Of ReCoRD there are 32 passages here, too few to learn from. Its task is made of Re-DocRED, which says which mentions
 are of one entity: a sentence that names an entity of other sentences is taken out of its document and asks for it.

@@ -4,8 +4,8 @@
     python benchmarks/quality_ernie.py --vectors DIR --pretrained DIR --all                 # every run that is missing
     python benchmarks/quality_ernie.py --table                                              # results/quality_ernie.md
 
-A run appends a line to results/quality_ernie.jsonl. README.md says what is compared, and how the vectors (`spacy luke
-train-kge`) and the pretrained encoders (`spacy luke pretrain-ernie`) were made.
+A run appends a line to results/quality_ernie.jsonl. docs/results/ernie.md says what is compared, and how the
+vectors (`spacy luke train-kge`) and the pretrained encoders (`spacy luke pretrain-ernie`) were made.
 """
 
 import argparse
@@ -313,7 +313,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# ERNIE: quality",
         "",
-        "Written by `python benchmarks/quality_ernie.py --table`; README.md says what is compared. Percent, mean over "
+        "Written by `python benchmarks/quality_ernie.py --table`; see docs/results/ernie.md. Percent, mean over "
         "the seeds",
         "and standard deviation (n - 1). Scores: open_entity loose micro F1, fewrel accuracy, control loose micro F1 "
         "of one",

@@ -5,7 +5,7 @@
     python benchmarks/quality_pretraining.py --table                                 # results/quality_pretraining.md
 
 A run appends a line to results/quality_pretraining.jsonl. What is pretrained is made once for each system and seed and
-kept in DIR (--task pretrain makes nothing else), as are the data. README.md says what is compared.
+kept in DIR (--task pretrain makes nothing else), as are the data. docs/results/pretraining.md says what is compared.
 """
 
 import argparse
@@ -307,7 +307,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Does pretraining help?",
         "",
-        "Written by `python benchmarks/quality_pretraining.py --table`; README.md says what is compared. Percent, mean "
+        "Written by `python benchmarks/quality_pretraining.py --table`; see docs/results/pretraining.md. Percent, mean "
         "over the",
         "seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose micro F1; "
         "aida: in-KB",

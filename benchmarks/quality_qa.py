@@ -5,7 +5,7 @@
     python benchmarks/quality_qa.py --table                   # results/quality_qa.md
 
 A run appends a line to results/quality_qa.jsonl, or with --dev, which scores training data that was kept apart, to
-quality_qa_dev.jsonl. README.md says what is compared.
+quality_qa_dev.jsonl. docs/results/pretraining.md says what is compared.
 """
 
 import argparse
@@ -177,7 +177,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Quality of extractive QA",
         "",
-        "Written by `python benchmarks/quality_qa.py --table`; README.md says what is compared. XQuAD (English), "
+        "Written by `python benchmarks/quality_qa.py --table`; see docs/results/pretraining.md. XQuAD (English), "
         "official",
         f"scores in percent, mean over the seeds and standard deviation (n - 1). Above `{BASELINE}`: exact answers, "
         "on the same seeds,",

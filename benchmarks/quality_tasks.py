@@ -5,7 +5,7 @@
     python benchmarks/quality_tasks.py --table                                 # results/quality_tasks.md
 
 A run appends a line to results/quality_tasks.jsonl, or with --dev, which scores the dev part, to
-quality_tasks_dev.jsonl. README.md says what is compared.
+quality_tasks_dev.jsonl. docs/results/relations.md says what is compared.
 """
 
 import argparse
@@ -316,7 +316,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Quality of typing, relations and the joint pipeline",
         "",
-        "Written by `python benchmarks/quality_tasks.py --table`; README.md says what is compared. Percent, mean over "
+        "Written by `python benchmarks/quality_tasks.py --table`; see docs/results/relations.md. Percent, mean over "
         "the seeds",
         "and standard deviation (n - 1). Scores: open_entity loose micro F1; semeval the official macro F1; conll04 "
         "and scierc",

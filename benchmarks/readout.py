@@ -166,7 +166,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# What is read from frozen states",
         "",
-        "Written by `python benchmarks/readout.py --table`; README.md says what is compared. Percent: open_entity",
+        "Written by `python benchmarks/readout.py --table`; see docs/results/relations.md. Percent: open_entity",
         "loose micro F1, semeval the official macro F1. Above: the difference, and where 95 of 100 draws of documents",
         "have it (paired bootstrap).",
         "",

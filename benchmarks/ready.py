@@ -8,7 +8,8 @@
     python benchmarks/ready.py PIPELINE --part dev --attached       # with punctuation attached, as blanks divide texts
 
 Both get the words of the sets, without sentence boundaries: a sentence a Doc, and 40 of them. A set that is not in the
-folder of the data is left out, and so is spaCy's pipeline where it is not installed. README.md says what is compared.
+folder of the data is left out, and so is spaCy's pipeline where it is not installed. docs/results/ready.md says what
+is compared.
 """
 
 import argparse
@@ -248,7 +249,7 @@ def make_table(result: dict[str, Any]) -> str:
     lines = [
         "# Entities of the ready pipeline beside spaCy's small English pipeline",
         "",
-        "Written by `python benchmarks/ready.py`; README.md says what is compared. F1 of persons, organisations and",
+        "Written by `python benchmarks/ready.py`; see docs/results/ready.md. F1 of persons, organisations and",
         "places in percent, exact words and label; in brackets 95 % intervals over sentences. In domain are the test",
         "parts of what it is trained on.",
         "",

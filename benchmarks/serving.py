@@ -3,7 +3,7 @@
     python benchmarks/serving.py PIPELINE            # results/serving.json, results/serving.md
     python benchmarks/serving.py PIPELINE --requests 40 --rounds 1 --name smoke
 
-Clients, service and pipeline share the machine's cores. README.md says what is measured.
+Clients, service and pipeline share the machine's cores. docs/results/stores.md says what is measured.
 """
 
 import argparse

@@ -4,7 +4,8 @@
     python benchmarks/speed.py --smoke             # a tiny encoder, to see that everything works
     python benchmarks/speed.py --report            # results/speed.md from results/speed.json
 
-README.md says what each system does and how its settings are chosen. With --threads 1 seconds are of processor time.
+docs/results/speed.md says what each system does and how its settings are chosen. With --threads 1 seconds are of
+processor time.
 """
 
 import argparse

@@ -25,7 +25,7 @@ def make_report(result: dict[str, Any]) -> str:
     lines = [
         "# NER speed",
         "",
-        "Written by `python benchmarks/speed.py`; README.md says what each system does.",
+        "Written by `python benchmarks/speed.py`; docs/results/speed.md says what each system does.",
         f"Random weights ({size}), CoNLL-2003 test documents, one process, alternating, medians.",
         f"{result['chip']}{_told(result)}; {versions}.",
         "",

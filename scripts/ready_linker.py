@@ -1,6 +1,6 @@
 """The last step of the workflow `ready`: a linker of names, priors and types on top of a pipeline that finds entities.
 
-    python scripts/ready_linker.py PIPELINE KB DATA OUTPUT [--metrics FILE]
+    python scripts/ready_linker.py PIPELINE KB DATA OUTPUT --precision 0.88 [--metrics FILE]
 
 It learns from the entities that the pipeline finds in KnowledgeNet, in the Wikinews, Wikivoyage and other texts of GUM
 whose licence is CC BY, in WNED-WIKI, whose names often do not mean what they mean most often, and in ELEVANT's
@@ -125,7 +125,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("data", type=Path, help="folder of the data sets")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
     parser.add_argument("--metrics", type=Path, help="file of the scores, JSON")
-    parser.add_argument("--precision", type=float, default=0.88, help="of the links that are shown, on dev documents")
+    parser.add_argument("--precision", type=float, required=True, help="of the links that are shown, on dev documents")
     parser.add_argument("--without", default="", help="luke_linker: leave it out")
     parser.add_argument("--repeat", type=int, default=4, help="how much more often fully annotated documents are seen")
     parser.add_argument("--epochs", type=int, default=8)

@@ -1,6 +1,6 @@
 """Give a ready pipeline the relations that learned once more, for the workflow `ready`.
 
-    python scripts/ready_relate.py LINKED TRAINED CORPUS OUTPUT --precision 0.88 [--without luke_relation]
+    python scripts/ready_relate.py LINKED TRAINED CORPUS OUTPUT --precision 0.80 [--without luke_relation]
 
 LINKED is the pipeline with all its components, and TRAINED what `configs/ready_relation.cfg` made of its luke_relation.
 The scores of relations are calibrated, and their threshold is found, on redocred.dev.spacy in CORPUS; where no
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("trained", type=Path, help="folder of a pipeline whose luke_relation has learned once more")
     parser.add_argument("corpus", type=Path, help="folder of redocred.dev.spacy")
     parser.add_argument("output", type=Path, help="folder of the new pipeline")
-    parser.add_argument("--precision", type=float, default=0.88, help="of the relations that are shown")
+    parser.add_argument("--precision", type=float, required=True, help="of the relations that are shown")
     parser.add_argument("--without", default="", help="luke_relation: leave it out")
     options = parser.parse_args()
     unwanted = read_unwanted(options.without)

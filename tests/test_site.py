@@ -34,10 +34,10 @@ def page(name):
     ("here", "written", "wanted"),
     [
         ("index.md", "[how](../CONTRIBUTING.md#a-page)", "[how](contributing.md#a-page)"),
-        ("results/index.md", "[NER](../../benchmarks/results/speed.md)", "[NER](speed.md)"),
+        ("results/index.md", "[NER](../../benchmarks/results/speed.md)", "[NER](tables/speed.md)"),
         ("tasks/ner.md", "[mode](../concepts/attention.md)", "[mode](../concepts/attention.md)"),
         ("contributing.md", "[map](docs/architecture.md)", "[map](architecture.md)"),
-        ("results/benchmarks.md", "[NER](results/speed.md)", "[NER](speed.md)"),
+        ("results/benchmarks.md", "[NER](results/speed.md)", "[NER](tables/speed.md)"),
         ("index.md", "[reader](../spacy_luke/readers/conll.py)", "reader"),
         ("index.md", "[paper](https://aclanthology.org/P19-1139/)", "[paper](https://aclanthology.org/P19-1139/)"),
         ("index.md", "[above](#words)", "[above](#words)"),
@@ -53,6 +53,17 @@ def test_links(hooks, here, written, wanted):
 def test_a_link_to_nothing(hooks):
     with pytest.raises(ValueError, match=r"docs/index\.md leads to \.\./GONE\.md, which is not there"):
         hooks.on_page_markdown("[gone](../GONE.md)", page("index.md"), None, None)
+
+
+def test_no_page_takes_the_place_of_another(hooks):
+    """docs/results/ready.md once was overwritten by the table of the same name."""
+    made = list(hooks.MADE.values())
+    assert len(set(made)) == len(made)
+    assert [x for x in made if (SITE.parent / x).exists()] == []
+    files = SimpleNamespace(get_file_from_path=lambda path: path == "changelog.md", append=lambda file: None)
+    hooks.on_files.__globals__["File"] = SimpleNamespace(generated=lambda *_, **__: None)
+    with pytest.raises(ValueError, match=r"CHANGELOG\.md would take the place of docs/changelog\.md"):
+        hooks.on_files(files, None)
 
 
 def test_notebooks_are_pages(hooks):

@@ -4,8 +4,9 @@ import functools
 
 import torch
 
+from spacy_luke.checkpoint.assemble import fresh_tensors
 from spacy_luke.checkpoint.contents import ErnieCheckpoint, LukeCheckpoint
-from spacy_luke.checkpoint.ernie import ernie_shapes, fresh_tensors
+from spacy_luke.checkpoint.ernie import ernie_shapes
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.ernie import ErnieConfig

@@ -15,13 +15,14 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
+TABLES = "benchmarks/results/*.md"
 # Files of the repository and the pages that are made of them.
 MADE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "results/benchmarks.md",
     **{f"notebooks/{x.name}": f"notebooks/{x.stem}.md" for x in sorted(ROOT.glob("notebooks/*.ipynb"))},
-    **{f"benchmarks/results/{x.name}": f"results/{x.name}" for x in sorted(ROOT.glob("benchmarks/results/*.md"))},
+    **{f"benchmarks/results/{x.name}": f"results/tables/{x.name}" for x in sorted(ROOT.glob(TABLES))},
 }
 ORIGINS = {page: origin for origin, page in MADE.items()}
 # Pages that show what a notebook prints.
@@ -38,20 +39,24 @@ FORM = "<!-- the form of init-config -->"
 
 
 def on_config(config: Any) -> None:
-    """The results' pages are in the navigation without being named in mkdocs.yml."""
+    """The tables of results are in the navigation without being named in mkdocs.yml."""
     (section,) = (x["Results"] for x in config.nav if isinstance(x, dict) and "Results" in x)
     origins = [origin for origin in MADE if origin.startswith("benchmarks/results/")]
     titles = {
         x: (ROOT / x).read_text(encoding="utf8").partition("\n")[0].removeprefix("# ").replace("`", "") for x in origins
     }
+    tables = []
     for origin, title in titles.items():
         part = Path(origin).stem.partition("_")[2]
         alone = list(titles.values()).count(title) == 1
-        section.append({title if alone or not part else f"{title}: {part}": MADE[origin]})
+        tables.append({title if alone or not part else f"{title}: {part}": MADE[origin]})
+    section.append({"All tables": tables})
 
 
 def on_files(files: Any, config: Any) -> None:
     for origin, page in MADE.items():
+        if files.get_file_from_path(page):
+            raise PluginError(f"{origin} would take the place of docs/{page}: give one of them another name")
         text = (ROOT / origin).read_text(encoding="utf8")
         files.append(File.generated(config, page, content=as_page(text, origin) if origin.endswith(".ipynb") else text))
 

@@ -150,3 +150,16 @@ def read_entities(folder: Path, *, rows: int | None = None) -> EntityVocab | Non
 def _list(names: list[str]) -> str:
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return ", ".join(repr(name) for name in names[:10]) + more
+
+
+def fresh_tensors(shapes: Shapes, *, std: float, dtype: torch.dtype, seed: int) -> dict[str, Tensor]:
+    """As BERT initialises them: normal matrices, biases of zero, LayerNorms of one and zero."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {}
+    for name, shape in shapes.items():
+        if name.endswith(("bias", "norm.weight")):
+            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype, device="cpu")
+        else:
+            fresh = torch.empty(shape, dtype=torch.float32, device="cpu")
+            tensors[name] = fresh.normal_(0.0, std, generator=generator).to(dtype)
+    return tensors

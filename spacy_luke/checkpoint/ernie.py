@@ -15,7 +15,7 @@ from torch import Tensor
 from ..model.config import TransformerConfig
 from ..model.ernie import WORD_FAMILIES, ErnieConfig, default_layer_kinds
 from ..text.tokenizer import PieceTokenizer
-from .assemble import NO_TOKENIZER, collect_tensors, read_tokenizer, resolve_ties
+from .assemble import NO_TOKENIZER, collect_tensors, fresh_tensors, read_tokenizer, resolve_ties
 from .configs import check_labels, ernie_config, find_labels, original_ernie_config, size_of
 from .contents import ErnieCheckpoint
 from .ernie_names import (
@@ -256,19 +256,6 @@ def _plain_config(data: dict[str, Any], *, layer_kinds: Sequence[str], size: int
         entity_size=size,
         entity_heads=heads,
     )
-
-
-def fresh_tensors(shapes: Shapes, *, std: float, dtype: torch.dtype, seed: int) -> dict[str, Tensor]:
-    """As BERT initialises them: normal matrices, biases of zero, LayerNorms of one and zero."""
-    generator = torch.Generator().manual_seed(seed)
-    tensors = {}
-    for name, shape in shapes.items():
-        if name.endswith(("bias", "norm.weight")):
-            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype, device="cpu")
-        else:
-            fresh = torch.empty(shape, dtype=torch.float32, device="cpu")
-            tensors[name] = fresh.normal_(0.0, std, generator=generator).to(dtype)
-    return tensors
 
 
 def write_ernie(checkpoint: ErnieCheckpoint, folder: str | Path) -> None:

@@ -4,12 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from ..entity_vocab import SPECIAL, EntityVocab
-from ..model.config import LukeConfig
-from .assemble import NO_TOKENIZER, collect_tensors, copy_queries, read_tokenizer, resolve_ties, wanted_shapes
+from .assemble import (
+    NO_TOKENIZER,
+    collect_tensors,
+    copy_queries,
+    fresh_tensors,
+    read_tokenizer,
+    resolve_ties,
+    wanted_shapes,
+)
 from .contents import LukeCheckpoint
 from .families import PLAIN
 from .files import find_weights, read_declared, read_tensors
@@ -31,8 +35,8 @@ def read_plain(
     """See `read_checkpoint`.
 
     As in the pretraining code (luke/model.py, init_weights): matrices and tables of entities are normal with standard
-    deviation initializer_range, LayerNorm is one and zero. The vocabulary holds the special entities. The extra
-    queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
+    deviation initializer_range, biases are zero, LayerNorm is one and zero. The vocabulary holds the special
+    entities. The extra queries are copies of `query`, <ent> of "@" and <ent2> of "#" (luke's examples).
     """
     family = PLAIN[data["model_type"]]
     config = family.config(data, entity_vocab_size=len(SPECIAL), entity_size=entity_size, entity_aware=entity_aware)
@@ -52,7 +56,7 @@ def read_plain(
     if entity_aware:
         report.append("initialised w2e_query, e2w_query and e2e_query of each layer: copies of query")
     dtype = tensors[WORD_TABLE].dtype
-    tensors.update(_fresh_entities(fresh, config, dtype=dtype, seed=seed))
+    tensors.update(fresh_tensors(fresh, std=config.initializer_range, dtype=dtype, seed=seed))
     if entity_start == "fresh":
         report.append(f"initialised {sorted(fresh)}: fresh, seed {seed}")
     checkpoint = LukeCheckpoint(
@@ -100,17 +104,3 @@ def _start_from_words(checkpoint: LukeCheckpoint, *, mask: bool) -> None:
         tensors[f"{entities}position.weight"][: config.max_window] = positions[config.position_offset :]
     of_mask = "of the piece [MASK]" if mask else "zeros"
     checkpoint.report.append(f"initialised the entity parameters: copies of the words' ([MASK] {of_mask})")
-
-
-def _fresh_entities(
-    shapes: dict[str, tuple[int, ...]], config: LukeConfig, *, dtype: torch.dtype, seed: int
-) -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    tensors = {}
-    for name, shape in shapes.items():
-        if ".norm." in name:
-            tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=dtype, device="cpu")
-        else:
-            values = torch.empty(shape, dtype=torch.float32, device="cpu")
-            tensors[name] = values.normal_(0.0, config.initializer_range, generator=generator).to(dtype)
-    return tensors

@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from ...checkpoint.assemble import fresh_tensors
 from ...checkpoint.contents import ErnieCheckpoint
-from ...checkpoint.ernie import fresh_tensors
 from ...model.ernie import ErnieConfig, ErnieEncoder
 from ...model.ernie_heads import PretrainingHeads
 from ...model.losses import pretraining_losses
