@@ -20,7 +20,7 @@ _GENERAL = ("inputs", "output", "format", "lang", "spans_key", "limit", "shard_w
 
 
 def corpus_cli(
-    inputs: list[Path] = typer.Argument(..., help="Files to read, in this order.", exists=True, dir_okay=False),
+    inputs: list[Path] = typer.Argument(..., help="Files, in this order; brat, litbank: folders too.", exists=True),
     output: Path = typer.Argument(..., help="The .spacy file (a folder of them above --shard-words)."),
     format: str = typer.Option(..., "--format", "-f", help=f"{', '.join(FORMAT_NAMES)}."),
     lang: str = typer.Option("en", help="Language of the tokenizer (of real text) and of the vocabulary."),
@@ -43,22 +43,21 @@ def corpus_cli(
     ),
     spans_field: str | None = typer.Option(None, help="jsonl: the field that has the mentions."),
     text: str | None = typer.Option(None, help="file, or paper: brackets and blanks as LUKE's code reads them."),
-    mention_pairs: str | None = typer.Option(
-        None, help="docred: all pairs of mentions carry a relation, or the first."
-    ),
+    mention_pairs: str | None = typer.Option(None, help="docred, pubtator: all pairs carry a relation, or the first."),
     peoples: str | None = typer.Option(None, help="docred: label of American and the like, there LOC; MISC elsewhere."),
     articles: str | None = typer.Option(
         None, help='docred: keep or drop a "the" that begins names; most data sets drop it.'
     ),
     pronouns: str | None = typer.Option(None, help="knowledge_net: leave out facts of he, she and the like, or keep."),
+    gaps: str | None = typer.Option(None, help="brat: mentions with words between their parts: error, cover, skip."),
     kinds: str | None = typer.Option(None, help="litbank: all mentions, or only names."),
     task: str | None = typer.Option(None, help="glue: cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb or wnli."),
     damaged: str | None = typer.Option(None, help="glue, zelda: lines and mentions that are none: error, or skip."),
     tag_names: str | None = typer.Option(None, help="tokens: names of tags that are numbers: O,B-PER,I-PER."),
     part: str | None = typer.Option(
         None,
-        help=f"{', '.join(PARTS)}, of data without parts of their own: the same shares of each relation; docred and "
-        "knowledge_net: by the documents' titles.",
+        help=f"{', '.join(PARTS)}, of data without parts of their own: the same shares of each relation; brat, docred, "
+        "pubtator and others: by the documents' titles.",
     ),
     seed: int | None = typer.Option(None, help="What --part shuffles by, 0."),
     shares: str | None = typer.Option(None, help="Of the three parts, 0.8,0.1,0.1."),

@@ -50,6 +50,9 @@ def init_config_cli(
     documents: str | None = typer.Option(
         None, help="Of column files: docstart, newdoc, file, or a number of sentences, such as 1."
     ),
+    gaps: str | None = typer.Option(
+        None, help="Of the format brat: mentions with words between their parts: error, cover these too, or skip"
+    ),
     tag_names: str | None = typer.Option(
         None, help="Of the format tokens: names of tags that are numbers, in their order: O,B-PER,I-PER."
     ),
@@ -72,7 +75,7 @@ def init_config_cli(
         format=given.format,
         lang=lang,
         spans_key=spans_key,
-        settings={"align": align, "documents": number_or_name(documents), "tag_names": tag_names},
+        settings={"align": align, "documents": number_or_name(documents), "gaps": gaps, "tag_names": tag_names},
         share=dev_share,
     )
     for line in parts.made:

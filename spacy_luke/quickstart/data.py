@@ -40,22 +40,23 @@ def prepare_parts(
 ) -> Parts:
     """Files for training. What is .spacy stays where it is; all else is converted into `folder`.
 
-    train: files of one format, or one .spacy file or folder. dev: as well; none: this `share` of the training
-    documents, drawn by `seed`, and train is then what remains. format: of FORMAT_NAMES, for files that are not .spacy.
-    spans_key: the group that entities of converted files go to; None: doc.ents, or "sc" where they overlap. settings:
-    of the format's reader, such as what becomes of mentions that do not begin and end with a word.
+    train: files of one format, or folders of those that have a file a document, or one .spacy file or folder. dev: as
+    well; none: this `share` of the training documents, drawn by `seed`, and train is then what remains. format: of
+    FORMAT_NAMES, for files that are not .spacy. spans_key: the group that entities of converted files go to; None:
+    doc.ents, or "sc" where they overlap. settings: of the format's reader, such as what becomes of mentions that do not
+    begin and end with a word.
     Raises ValueError for a missing format, and for data of which no part can be taken.
     """
     if not 0 < share < 1:
         raise ValueError(f"The share of the documents that become the dev part must be between 0 and 1, not {share}.")
     used = {name: x for name, x in (settings or {}).items() if x is not None}
-    if used and all(_is_docbin(inputs) for inputs in (train, dev) if inputs):
+    if used and all(_is_docbin(inputs, format) for inputs in (train, dev) if inputs):
         raise ValueError(f"Data in {_SUFFIX} files stay as they are: there is no use for {', '.join(used)}.")
     files, made = [], []
     for name, inputs in (("train", train), ("dev", dev)):
         if not inputs:
             continue
-        if _is_docbin(inputs):
+        if _is_docbin(inputs, format):
             files.append(inputs[0])
             continue
         path = folder / f"{name if dev else 'all'}{_SUFFIX}"
@@ -72,11 +73,15 @@ def prepare_parts(
     return Parts(paths[0], paths[1], tuple(made))
 
 
-def _is_docbin(inputs: Sequence[Path]) -> bool:
-    found = [path.suffix == _SUFFIX or path.is_dir() for path in inputs]
+def _is_docbin(inputs: Sequence[Path], format: str | None) -> bool:
+    found = [path.suffix == _SUFFIX or (path.is_dir() and _has_docbins(path, format)) for path in inputs]
     if any(found) and len(inputs) > 1:
         raise ValueError(f"Expected one {_SUFFIX} file or folder, but there are {len(inputs)}: put them into a folder.")
     return any(found)
+
+
+def _has_docbins(folder: Path, format: str | None) -> bool:
+    return format is None or any(folder.rglob(f"*{_SUFFIX}"))
 
 
 def _convert(

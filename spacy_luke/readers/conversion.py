@@ -61,6 +61,7 @@ def convert_files(
 ) -> ConversionReport:
     """Convert files, in this order, to one .spacy file, or a folder of them above `shard_words` words.
 
+    inputs: of formats with a file a document also folders: all such files below them, by their names.
     format: of FORMAT_NAMES. lang: of the tokenizer. spans_key: entities go to this group, not to doc.ents. limit:
     documents to write. settings: of the format, "pair_ids" a file to write among them; None is as if it was not given.
     Raises ValueError for a setting that the format has no use for.
@@ -70,13 +71,35 @@ def convert_files(
     pair_ids: Path | None = used.get("pair_ids")
     written: list[Record] | None = None if pair_ids is None else []
     docs = _read_docs(
-        inputs, format, lang=lang, spans_key=spans_key, settings=used, counts=found.counts, written=written
+        _files(inputs, format),
+        format,
+        lang=lang,
+        spans_key=spans_key,
+        settings=used,
+        counts=found.counts,
+        written=written,
     )
     counted = _count(islice(docs, limit), found.counts, found.labels, spans_key)
     found.files = write_docbin(counted, output, shard_words=shard_words)
     if pair_ids is not None and written is not None:
         found.pair_ids = write_pair_ids(written, pair_ids)
     return found
+
+
+def _files(inputs: Sequence[Path], format: str) -> list[Path]:
+    """Each folder in the place of the files that are read of it; hidden ones are not."""
+    suffix = DATASETS[format].suffix if format in DATASETS else ""
+    files = []
+    for path in inputs:
+        if not path.is_dir():
+            files.append(path)
+        elif not suffix:
+            raise ValueError(f"{path}: expected files of the format {format}, but this is a folder: give its files.")
+        elif found := sorted(x for x in path.rglob(f"*{suffix}") if x.is_file() and not x.name.startswith(".")):
+            files += found
+        else:
+            raise ValueError(f"{path}: expected files *{suffix} in the folder, but it has none.")
+    return files
 
 
 def _used_settings(format: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """DocRED (Yao et al., ACL 2019) and Re-DocRED: relations between the entities of a document."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from ..json_files import read_json_list, take
 from ..records import Mention, Place, Record, check_choice
 from .sentences import document_record, join_sentences
 
-_MENTION_PAIRS = ("all", "first")
+MENTION_PAIRS = ("all", "first")
 _ARTICLES = ("keep", "drop")
 _VALUES = ("TIME", "NUM")  # labels of what is no name
 
@@ -27,7 +27,7 @@ def read_docred(
     peoples: the label of English names of peoples ("American", "Swedes"), which are places here, and other names
     ("MISC") in most data sets of entities.
     """
-    check_choice("mention_pairs", mention_pairs, _MENTION_PAIRS)
+    check_choice("mention_pairs", mention_pairs, MENTION_PAIRS)
     check_choice("articles", articles, _ARTICLES)
     for where, item in read_json_list(path):
         words, starts = join_sentences(where, item, "sents")
@@ -48,7 +48,7 @@ def read_docred(
             for i, label in enumerate(take(where, item, "labels", list)):
                 at = f"{where}, label {i}"
                 h, t = (_entity(at, numbers, take(at, label, name, int)) for name in ("h", "t"))
-                pairs = [(head, tail) for head in h for tail in t if _place(mentions[head]) != _place(mentions[tail])]
+                pairs = pairs_between(mentions, h, t)
                 if not pairs:
                     raise ValueError(
                         f"{at}: its head and tail have the same words: entities {label['h']}, {label['t']}."
@@ -86,6 +86,11 @@ def _entity(where: str, numbers: list[range], entity: int) -> range:
     if not 0 <= entity < len(numbers):
         raise ValueError(f"{where}: expected a number of the {len(numbers)} entities, from 0, but got {entity}.")
     return numbers[entity]
+
+
+def pairs_between(mentions: Sequence[Mention], heads: Iterable[int], tails: Collection[int]) -> list[tuple[int, int]]:
+    """Numbers of all pairs of a mention of one entity and one of another that have not the same words."""
+    return [(head, tail) for head in heads for tail in tails if _place(mentions[head]) != _place(mentions[tail])]
 
 
 def _place(mention: Mention) -> Place:

@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 
 from ..records import Record, make_doc
 from .aida import read_aida
+from .brat import read_brat
 from .conll04 import read_conll04
 from .deep_ed import read_deep_ed
 from .docred import read_docred
@@ -26,6 +27,7 @@ from .label_studio import read_label_studio
 from .litbank import read_litbank
 from .nif import read_nif
 from .open_entity import read_open_entity
+from .pubtator import read_pubtator
 from .record_cloze import read_record
 from .scierc import read_scierc
 from .semeval2010 import read_kbp37, read_semeval2010
@@ -44,6 +46,7 @@ class Dataset:
     read: Callable[..., Iterator[Record]]
     has_text: bool = False  # real text, so that mentions may fall between words (align)
     titled: bool = False  # documents with titles, by which they are divided into parts
+    suffix: str = ""  # of the files with the annotation, which a folder may be given for
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -53,6 +56,7 @@ class Dataset:
 
 DATASETS = {
     "aida": Dataset(read_aida),
+    "brat": Dataset(read_brat, has_text=True, titled=True, suffix=".ann"),
     "conll04": Dataset(read_conll04),
     "deep_ed": Dataset(read_deep_ed),
     "docred": Dataset(read_docred, titled=True),
@@ -67,9 +71,10 @@ DATASETS = {
     "kilt": Dataset(read_kilt, has_text=True),
     "knowledge_net": Dataset(read_knowledge_net, has_text=True, titled=True),
     "label_studio": Dataset(read_label_studio, has_text=True),
-    "litbank": Dataset(read_litbank, titled=True),
+    "litbank": Dataset(read_litbank, titled=True, suffix=".ann"),
     "nif": Dataset(read_nif, has_text=True),
     "open_entity": Dataset(read_open_entity, has_text=True),
+    "pubtator": Dataset(read_pubtator, has_text=True, titled=True),
     "record": Dataset(read_record, has_text=True),
     "scierc": Dataset(read_scierc),
     "semeval2010": Dataset(read_semeval2010, has_text=True),

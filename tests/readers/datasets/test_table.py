@@ -342,7 +342,7 @@ def test_settings(write):
 
 
 def test_what_is_no_utf8(write):
-    path = write("")
+    path = write("").with_suffix(".ann")
     path.write_bytes(b'[{"sent": "\xff"}]')
     needed = {"glue": {"task": "rte"}, "deep_ed": {"conll": path}}
     for format in sorted(DATASETS):
