@@ -7,7 +7,7 @@ const COMPONENTS = {
   ner: "luke_ner", types: "luke_typer", relations: "luke_relation", questions: "luke_qa", cloze: "luke_cloze",
   links: "luke_linker",
 };
-const FEWEST_STEPS = 400, EVALUATIONS = 10, LEAST_WORDS = 250, SHORT_SPAN = 8, MOST_PIECES = 248;
+const FEWEST_STEPS = 400, EVALUATIONS = 10, LEAST_WORDS = 250, SHORT_SPAN = 8, MOST_PIECES = 248, WIDEST = 512, GAP = 100;
 const STEP_WORDS = { cpu: 1000, gpu: 2000 };
 
 function factsOf(rules, wanted, shape) {
@@ -29,6 +29,9 @@ function factsOf(rules, wanted, shape) {
   const spanPieces = Math.min(MOST_PIECES, 8 * Math.ceil((shape.longest_span * 2) / 8));
   const wide = has("ner") && shape.longest_span > SHORT_SPAN && encoder.window > 0
     && 2 * spanPieces + 4 > encoder.window;
+  const reach = Math.max(GAP, 10 * Math.ceil(shape.longest_gap / 10));
+  const far = has("relations") && shape.crossing && !shape.pairs && encoder.window > 0 && 3 * reach > encoder.window;
+  const room = Math.max(wide ? 2 * spanPieces + 4 : 0, far ? 3 * reach : 0);
   return {
     ...shape,
     links: has("links"), ner: has("ner"), types: has("types"), cloze: has("cloze"),
@@ -52,11 +55,12 @@ function factsOf(rules, wanted, shape) {
     weights: JSON.stringify(wanted.weights || encoder.weights),
     about: encoder.about,
     rate: encoder.rate,
-    window: wide ? 16 * Math.ceil((2 * spanPieces + 4) / 16) : encoder.window,
+    window: room ? Math.min(WIDEST, 16 * Math.ceil(room / 16)) : encoder.window,
     wide,
+    far,
+    reach,
     plain: encoder.plain,
     span_pieces: spanPieces,
-    gap_words: 10 * Math.ceil(shape.longest_gap / 10),
     batch_words: batch,
     epochs,
     steps,

@@ -83,16 +83,17 @@ class AdamW(Optimizer):
         moved = super()._adam(ops, weights, gradient, lr_scale, key, nr_upd)  # type: ignore[no-untyped-call]
         return moved
 
-    def step(self, key: str, parameters: list[tuple[str, nn.Parameter]]) -> None:
+    def step(self, key: str, parameters: list[tuple[str, nn.Parameter]], *, again: bool = False) -> None:
         """One step of the parameters that have gradients, which are then dropped.
 
-        key: names the owner of the parameters (a component), also when the state is saved. Raises ValueError, before
-        the step, where the norm that is clipped is no number.
+        key: names the owner of the parameters (a component), also when the state is saved. again: it may make several
+        steps in one update. Raises ValueError, before the step, where the norm that is clipped is no number.
         """
         parameters = [(name, p) for name, p in parameters if p.requires_grad]
         if not any(p.grad is not None for _, p in parameters):
             return
-        self._check_schedule(key)
+        if not again:
+            self._check_schedule(key)
         stepper = self._stepper(key, parameters)
         if self.grad_clip:
             norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))

@@ -159,9 +159,11 @@ class SharedEncoder:
             self.pending.then = partial(self.step, sgd)
             return
         self.shim.changed = True
+        again = bool(self.shares)  # in `nlp.update` with an optimizer each component that has learned makes a step
         self.gather()
         if isinstance(sgd, AdamW):
-            sgd.step(self.owner, [(f"encoder.{name}", p) for name, p in self.shim.named_parameters()])
+            parameters = [(f"encoder.{name}", p) for name, p in self.shim.named_parameters()]
+            sgd.step(self.owner, parameters, again=again)
         else:
             self.shim.finish_update(sgd)
 

@@ -11,6 +11,7 @@ from spacy.util import load_config, registry, resolve_dot_names
 from thinc.api import fix_random_seed
 
 from ..checkpoint.sources import PACKAGE, find_source
+from ..training.shares import update
 from ..training.steps import in_order, plan_training, set_steps
 from .rules import encoders
 
@@ -70,8 +71,7 @@ def measure(path: Path) -> Cost:
     with nlp.select_pipes(disable=T["frozen_components"]):
         for i, batch in enumerate(chain.from_iterable(passes)):
             start = time.perf_counter()
-            nlp.update(batch, drop=T["dropout"], sgd=optimizer, annotates=T["annotating_components"])
-            optimizer.step_schedules()
+            update(nlp, batch, optimizer, T, drop=T["dropout"], losses={})
             if i:  # the first step makes what others find ready
                 seconds += time.perf_counter() - start
                 timed_words += sum(len(example.reference) for example in batch)

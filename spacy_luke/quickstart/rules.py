@@ -34,7 +34,9 @@ _FEWEST_STEPS = 400
 _EVALUATIONS = 10
 _LEAST_WORDS = 250
 _SHORT_SPAN = 8  # words that 16 pieces, the default, have room for
-_MOST_PIECES = 248  # of an entity; a window of 512 has room for twice as many
+_MOST_PIECES = 248  # of an entity; the widest window has room for twice as many
+_WIDEST = 512  # pieces of a window
+_GAP = 100  # words between the two of a pair, by the default of the suggester
 _STEP_WORDS = {"cpu": 1000, "gpu": 2000}  # the most of a step, where there are enough data
 
 
@@ -148,6 +150,9 @@ def facts_of(wanted: Wanted, shape: Shape) -> dict[str, Fact]:
     steps = epochs * per_epoch
     span_pieces = min(_MOST_PIECES, 8 * ceil(shape.longest_span * 2 / 8))
     wide = "ner" in tasks and shape.longest_span > _SHORT_SPAN and 2 * span_pieces + 4 > encoder["window"] > 0
+    reach = max(_GAP, 10 * ceil(shape.longest_gap / 10))  # words between the two of a pair that is asked about
+    far = "relations" in tasks and shape.crossing and not shape.pairs and 3 * reach > encoder["window"] > 0
+    room = max(2 * span_pieces + 4 if wide else 0, 3 * reach if far else 0)  # pieces: two halves, 1.5 a word
     return {
         **shape._asdict(),
         **{"links": "links" in tasks, "ner": "ner" in tasks, "types": "types" in tasks, "cloze": "cloze" in tasks},
@@ -171,11 +176,12 @@ def facts_of(wanted: Wanted, shape: Shape) -> dict[str, Fact]:
         "weights": json.dumps(wanted.weights or encoder["weights"], ensure_ascii=False),
         "about": encoder["about"],
         "rate": encoder["rate"],
-        "window": 16 * ceil((2 * span_pieces + 4) / 16) if wide else encoder["window"],
+        "window": min(_WIDEST, 16 * ceil(room / 16)) if room else encoder["window"],
         "wide": wide,
+        "far": far,
+        "reach": reach,
         "plain": encoder["plain"],
         "span_pieces": span_pieces,
-        "gap_words": 10 * ceil(shape.longest_gap / 10),
         "batch_words": batch_words,
         "epochs": epochs,
         "steps": steps,

@@ -2,12 +2,13 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import spacy
 from spacy.training import Example
-from thinc.api import Adam
+from thinc.api import Adam, warmup_linear
 
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.related import make_examples, relations_of
@@ -51,6 +52,20 @@ def test_learned_together(tmp_path):
         learn(other, 1)
     same(expected, answers(nlp), abs=0)  # copies are apart
     same(expected, answers(again[0]), abs=1e-6)
+
+
+@pytest.mark.parametrize("stepped", [True, False])
+def test_a_schedule_that_begins_with_nothing(stepped):
+    """`nlp.update` with an optimizer makes a step of the encoder after each component: these are one update."""
+    nlp, optimizer = make_shared(), make_adamw(learn_rate=warmup_linear(0.1, 2, 10))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        learn(nlp, 1, optimizer)
+        assert not said
+        if stepped:
+            optimizer.step_schedules()
+        learn(nlp, 1, optimizer)
+    assert [str(x.message)[:26] for x in said] == ([] if stepped else ["The learning rate is still"])
 
 
 def gradients_alone(name, attention):

@@ -153,7 +153,7 @@ def test_a_pair_does_not_depend_on_other_pairs(mode):
 
 def test_pairs_of_two_windows():
     """In one-way attention a pair is read in the window of its head where that holds the tail, or else of the tail, or
-    else in a window of its own, which is read in two stretches where the two are far apart."""
+    else in one between these or of two halves, which other pairs share."""
     nlp, relation = make("pair", build=noisy, suggester=PAIRS)
     doc = marked(nlp, LONG)
     from spacy_luke.components.units.inputs import unit_items
@@ -162,9 +162,8 @@ def test_pairs_of_two_windows():
     items = list(unit_items(relation.input(), doc, asked.mentions, asked.units_UK, owner=0))
     numbers = np.concatenate([item.number_U for item in items])
     assert sorted(numbers.tolist()) == list(range(len(asked.units_UK)))
-    shared = [item for item in items if len(item.number_U) > 1]
-    assert len({item.pieces.tobytes() for item in shared}) == len(shared) > 5
-    assert sum(len(item.number_U) for item in shared) < len(numbers)
+    assert len(items) < len(numbers) / 8
+    assert len({item.pieces.tobytes() for item in items}) == len(items)
     for item in items:
         assert len(item.pieces) <= 64
         for unit, number in zip(item.units_UK, item.number_U):

@@ -44,9 +44,9 @@ def rates(monkeypatch):
     seen = []
     step = AdamW.step
 
-    def watched(self, key, parameters):
+    def watched(self, key, parameters, **settings):
         seen.append(self.learn_rate)
-        return step(self, key, parameters)
+        return step(self, key, parameters, **settings)
 
     monkeypatch.setattr(AdamW, "step", watched)
     return seen

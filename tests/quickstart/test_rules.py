@@ -71,6 +71,25 @@ def test_relations(changes, setting, expected):
 
 
 @pytest.mark.parametrize(
+    ("changes", "window"),
+    [
+        ({"longest_gap": 99}, 128),
+        ({"pairs": 9, "crossing": True}, 128),
+        ({"crossing": True}, 304),
+        ({"crossing": True, "longest_gap": 131}, 432),
+        ({"crossing": True, "longest_gap": 900, "longest_span": 30}, 512),
+    ],
+)
+def test_pairs_far_apart(changes, window):
+    """Half of a window holds them: what it does not hold has a window of its own, one pair each."""
+    shape = NER._replace(relations=9, relation_labels=2, **changes)
+    assert config(shape, "ner", "relations")["components"]["luke_encoder"]["max_window"] == window
+    if not shape.longest_span:
+        assert config(shape, "relations")["components"]["luke_relation"]["max_window"] == window
+    assert "max_window" not in config(shape, "ner", "relations", encoder="base")["components"]["luke_encoder"]
+
+
+@pytest.mark.parametrize(
     ("documents", "words", "epochs", "batch"),
     [
         (48, 6178, 17, 260),  # small: many passes, two documents a step

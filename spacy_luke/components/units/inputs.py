@@ -18,6 +18,9 @@ from ...text.segments import CutText, TextCutter, WordCutter
 from ...text.tokenizer import PieceTokenizer
 from ..known_entities import KnownEntities, KnownFinder
 
+_PAIR = 2  # mentions
+_PARTS = (4, 8)  # of a window, at whose multiples others begin: the farther apart a pair is, the more of them
+
 
 @dataclass(frozen=True)
 class Input:
@@ -53,18 +56,24 @@ def unit_items(
     """What is encoded of a Doc for its units.
 
     mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a
-    window of its own, marked; with "one_way" a window serves all units whose mentions it holds, and units whose
-    mentions no window holds, being farther apart than half of one, get one of their own. lost: gets the numbers of
-    units that
-    cannot be encoded: a mention without pieces, or mentions that do not fit into a window.
+    window of its own, marked; with "one_way" a window serves all units whose mentions it holds, and pairs whose
+    mentions are farther apart than half of one share windows of two halves. What these do not hold either, such as
+    pairs of several sentences where context is a sentence, gets a window of its own. lost: gets the numbers of units
+    that cannot be encoded: a mention without pieces, or mentions that do not fit into a window.
     """
     if not len(units_UK):
         return
     document = read_document(doc, task.tokenizer, punctuation_apart=task.punctuation_apart)
     alone = np.arange(len(units_UK))
     if task.attention == "one_way":
-        items, alone = _shared_windows(task, document, np.array(mentions), units_UK, owner=owner, gold=gold)
-        yield from items
+        shared = _Shared(task, document.pieces.ids_N, *_pieces(document, np.array(mentions)), owner, gold)
+        windows, rest_U = _shared_windows(task, document, shared, units_UK)
+        far, alone = _halves(task, shared, units_UK, rest_U)
+        served: dict[Stretches, np.ndarray] = {}
+        for stretches, held in [*windows, *far]:
+            served[stretches] = np.append(served[stretches], held) if stretches in served else held
+        for stretches, held in served.items():
+            yield from shared.items(stretches, held, units_UK)
     cutter = None
     finder = KnownFinder(task.known, doc, document)
     for u in alone.tolist():
@@ -104,19 +113,55 @@ def unit_items(
         )
 
 
+Stretches = tuple[tuple[int, int], ...]  # pieces of the text that a window has, one stretch behind the other
+Held = tuple[Stretches, np.ndarray]  # of a window, and the units that it serves
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Windows of a Doc's pieces that serve several units. first_M, last_M: pieces of the mentions, end exclusive."""
+
+    task: Input
+    ids_N: np.ndarray
+    first_M: np.ndarray
+    last_M: np.ndarray
+    owner: int
+    gold: np.ndarray | None
+
+    def items(self, stretches: Stretches, held: np.ndarray, units_UK: np.ndarray) -> Iterator[EntityItem]:
+        """The window with the entity tokens of its units, as many at once as `tokens` says."""
+        task = self.task
+        pieces = task.tokenizer.window(np.concatenate([self.ids_N[a:b] for a, b in stretches]))
+        most = max(task.tokens // len(task.rows), 1)
+        for a in range(0, len(held), most):
+            number_U = held[a : a + most]
+            token_M, rows, tokens_UK = _tokens(task, units_UK[number_U])
+            first_E = self.first_M[token_M]
+            offset_E, done = np.zeros_like(first_E), 1  # [CLS]
+            for begin, end in stretches:
+                offset_E = np.where((begin <= first_E) & (first_E < end), done - begin, offset_E)
+                done += end - begin
+            yield EntityItem(
+                self.owner,
+                pieces,
+                rows,
+                first_E + offset_E,
+                self.last_M[token_M] - 1 + offset_E,
+                tokens_UK,
+                group=len(task.rows) if task.pairwise else 1,
+                gold=None if self.gold is None else self.gold[number_U],
+                number_U=number_U,
+                allowed=task.allowed,
+            )
+
+
 def _shared_windows(
-    task: Input,
-    document: Document,
-    mentions_M2: np.ndarray,
-    units_UK: np.ndarray,
-    *,
-    owner: int,
-    gold: np.ndarray | None,
-) -> tuple[list[EntityItem], np.ndarray]:
+    task: Input, document: Document, shared: _Shared, units_UK: np.ndarray
+) -> tuple[list[Held], np.ndarray]:
     """Windows that serve several units, and the units that none of them holds: those of `plan_windows`, and where a
     unit crosses these, windows at fixed places in between, so that which one reads a unit depends on no other unit."""
     windows = plan_windows(document, room=task.room, context=task.context, share=True, overlap=task.overlap)
-    first_M, last_M = _pieces(document, mentions_M2)
+    first_M, last_M = shared.first_M, shared.last_M
     if not len(windows):
         return [], np.arange(len(units_UK))
     home_M = np.maximum(np.searchsorted(windows.core_start_B, first_M, side="right") - 1, 0)
@@ -127,39 +172,55 @@ def _shared_windows(
         holder_U[(begins & ends & (last_M > first_M)[units_UK]).all(1)] = -2
         holder_U = np.where(holder_U == -2, home_U, holder_U)
     start_B, end_B = windows.start_B, windows.end_B
-    if task.context == "document":
-        total, step = len(document.pieces.ids_N), max(task.room // 4, 1)
-        begin_U, size_U = first_M[units_UK].min(1), last_M[units_UK].max(1) - first_M[units_UK].min(1)
-        crossing_U = (holder_U < 0) & (last_M > first_M)[units_UK].all(1) & (size_U <= task.room // 2)
-        middle_U = begin_U - (task.room - size_U) // 2  # where a window would begin that had the unit in its middle
-        starts_U = np.clip((middle_U + step // 2) // step * step, 0, max(total - task.room, 0))
-        starts, place_U = np.unique(starts_U[crossing_U], return_inverse=True)
-        holder_U[crossing_U] = len(start_B) + place_U.reshape(-1)
+    total, begin_U = len(shared.ids_N), first_M[units_UK].min(1)
+    size_U = last_M[units_UK].max(1) - begin_U
+    for part in _PARTS if task.context == "document" else ():
+        starts_U = _fixed_starts(begin_U, size_U, size=task.room, step=task.room // part, total=total)
+        between_U = (holder_U < 0) & (last_M > first_M)[units_UK].all(1) & (size_U <= task.room - 2 * task.room // part)
+        between_U &= (starts_U <= begin_U) & (begin_U + size_U <= starts_U + task.room)
+        starts, place_U = np.unique(starts_U[between_U], return_inverse=True)
+        holder_U[between_U] = len(start_B) + place_U.reshape(-1)
         start_B, end_B = np.append(start_B, starts), np.append(end_B, np.minimum(starts + task.room, total))
-    items = []
-    for b in np.unique(holder_U[holder_U >= 0]).tolist():
-        held = np.flatnonzero(holder_U == b)
-        pieces = task.tokenizer.window(document.pieces.ids_N[start_B[b] : end_B[b]])
-        offset = 1 - start_B[b]
-        most = max(task.tokens // len(task.rows), 1)
-        for a in range(0, len(held), most):
-            number_U = held[a : a + most]
-            token_M, rows, tokens_UK = _tokens(task, units_UK[number_U])
-            items.append(
-                EntityItem(
-                    owner,
-                    pieces,
-                    rows,
-                    first_M[token_M] + offset,
-                    last_M[token_M] - 1 + offset,
-                    tokens_UK,
-                    group=len(task.rows) if task.pairwise else 1,
-                    gold=None if gold is None else gold[number_U],
-                    number_U=number_U,
-                    allowed=task.allowed,
-                )
-            )
-    return items, np.flatnonzero(holder_U < 0)
+    held: list[Held] = [
+        (((int(start_B[b]), int(end_B[b])),), np.flatnonzero(holder_U == b))
+        for b in np.unique(holder_U[holder_U >= 0]).tolist()
+    ]
+    return held, np.flatnonzero(holder_U < 0)
+
+
+def _halves(task: Input, shared: _Shared, units_UK: np.ndarray, rest_U: np.ndarray) -> tuple[list[Held], np.ndarray]:
+    """Of pairs that are farther apart than half of a window, windows of two halves, each around a mention and at a
+    fixed place, so that many pairs share them, and which one reads a pair depends on no other pair. And the units that
+    these do not hold either."""
+    half = task.room // 2
+    if task.context != "document" or units_UK.shape[1] != _PAIR or half < 1:
+        return [], rest_U
+    size_M = shared.last_M - shared.first_M
+    start_M = _fixed_starts(shared.first_M, size_M, size=half, step=half // 2, total=len(shared.ids_N))
+    fits_M = (size_M > 0) & (start_M <= shared.first_M) & (shared.last_M <= start_M + half)
+    held: dict[tuple[int, int], list[int]] = {}
+    alone: list[int] = []
+    for u in rest_U.tolist():
+        one, two = units_UK[u]
+        if fits_M[one] and fits_M[two]:
+            a, b = sorted((int(start_M[one]), int(start_M[two])))
+            held.setdefault((a, b), []).append(u)
+        else:
+            alone.append(u)
+    windows: list[Held] = []
+    for (a, b), units in held.items():
+        ends = [min(x + half, len(shared.ids_N)) for x in (a, b)]
+        stretches = ((a, ends[0]), (b, ends[1])) if b > ends[0] else ((a, ends[1]),)
+        windows.append((stretches, np.array(units)))
+    return windows, np.array(alone, dtype=np.int64)
+
+
+def _fixed_starts(begin: np.ndarray, length: np.ndarray, *, size: int, step: int, total: int) -> np.ndarray:
+    """Where windows of `size` pieces begin that have what they are for nearly in their middle: multiples of step."""
+    step = max(step, 1)
+    middle = begin - (size - length) // 2
+    starts: np.ndarray = np.clip((middle + step // 2) // step * step, 0, max(total - size, 0))
+    return starts
 
 
 def _tokens(task: Input, units_UK: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -136,6 +136,27 @@ def test_windows_between_windows(nlp, tokenizer, room):
             assert np.array_equal(alone[0].pieces, item.pieces)  # whichever else is asked
 
 
+@pytest.mark.parametrize("room", [31, 40, 62, 90])
+def test_windows_of_far_pairs_are_shared(nlp, tokenizer, room):
+    """So many windows as the text has, not as many as there are pairs; each pair is read where it stands."""
+    doc = nlp.make_doc(" ".join([TEXT] * 4))
+    pieces = len(tokenizer.encode(doc.text)[0])
+    task = make_input(tokenizer, attention="one_way", room=room, overlap=4)
+    found = {}
+    for every in (6, 3, 1):
+        mentions = [(i, i + 1) for i in range(0, len(doc), every)]
+        units = np.array([[a, b] for a in range(len(mentions)) for b in range(len(mentions)) if a != b])
+        items = list(unit_items(task, doc, mentions, units, owner=0))
+        found[every] = len({item.pieces.tobytes() for item in items})
+        assert sorted(n for item in items for n in item.number_U.tolist()) == list(range(len(units)))
+        assert max(len(item.pieces) for item in items) <= room + 2
+        places = -(-pieces // (room // 2 // 2))  # where halves begin
+        assert found[every] <= places * (places - 1) / 2 + 14 * pieces / room
+        for item in items[:: max(len(items) // 20, 1)]:
+            for number, texts in read(tokenizer, item):
+                assert [x.strip() for x in texts] == [doc[slice(*mentions[m])].text for m in units[number]]
+
+
 def test_words_are_not_marked_in_one_way(nlp, tokenizer):
     task = make_input(tokenizer, attention="one_way")
     ((item),) = unit_items(task, make_doc(nlp), MENTIONS, PAIRS, owner=0)
