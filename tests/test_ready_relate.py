@@ -93,7 +93,7 @@ def run(folders, tmp_path, monkeypatch):
 
         monkeypatch.setitem(script["tune_or_leave_out"].__globals__, "tune_pipeline", tune)
         paths = [folders / "linked", folders / "trained", "corpus", tmp_path / "out"]
-        monkeypatch.setattr(sys, "argv", ["ready_relate.py", *map(str, paths), *options])
+        monkeypatch.setattr(sys, "argv", ["ready_relate.py", *map(str, paths), "--precision", "0.8", *options])
         script["main"]()
         return asked, spacy.load(tmp_path / "out")
 
