@@ -81,7 +81,7 @@ def test_relations(changes, setting, expected):
     ],
 )
 def test_pairs_far_apart(changes, window):
-    """Half of a window holds them: what it does not hold has a window of its own, one pair each."""
+    """Half of a window holds them, up to the widest: what it does not hold takes further windows."""
     shape = NER._replace(relations=9, relation_labels=2, **changes)
     assert config(shape, "ner", "relations")["components"]["luke_encoder"]["max_window"] == window
     if not shape.longest_span:

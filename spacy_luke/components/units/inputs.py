@@ -56,10 +56,10 @@ def unit_items(
     """What is encoded of a Doc for its units.
 
     mentions: words [start, end); units_UK: mentions of each unit; gold: of the units. With "full" each unit has a
-    window of its own, marked; with "one_way" a window serves all units whose mentions it holds, and pairs whose
-    mentions are farther apart than half of one share windows of two halves. What these do not hold either, such as
-    pairs of several sentences where context is a sentence, gets a window of its own. lost: gets the numbers of units
-    that cannot be encoded: a mention without pieces, or mentions that do not fit into a window.
+    window of its own, marked; with "one_way" a window serves all units whose mentions it holds, and pairs that are
+    farther apart share windows between these, or of two halves. What none of them holds either, such as pairs of
+    several sentences where context is a sentence, gets a window of its own. lost: gets the numbers of units that cannot
+    be encoded: a mention without pieces, or mentions that do not fit into a window.
     """
     if not len(units_UK):
         return
@@ -67,8 +67,8 @@ def unit_items(
     alone = np.arange(len(units_UK))
     if task.attention == "one_way":
         shared = _Shared(task, document.pieces.ids_N, *_pieces(document, np.array(mentions)), owner, gold)
-        windows, rest_U = _shared_windows(task, document, shared, units_UK)
-        far, alone = _halves(task, shared, units_UK, rest_U)
+        windows, rest_U = _shared_windows(document, shared, units_UK)
+        far, alone = _halves(shared, units_UK, rest_U)
         served: dict[Stretches, np.ndarray] = {}
         for stretches, held in [*windows, *far]:
             served[stretches] = np.append(served[stretches], held) if stretches in served else held
@@ -155,11 +155,10 @@ class _Shared:
             )
 
 
-def _shared_windows(
-    task: Input, document: Document, shared: _Shared, units_UK: np.ndarray
-) -> tuple[list[Held], np.ndarray]:
+def _shared_windows(document: Document, shared: _Shared, units_UK: np.ndarray) -> tuple[list[Held], np.ndarray]:
     """Windows that serve several units, and the units that none of them holds: those of `plan_windows`, and where a
     unit crosses these, windows at fixed places in between, so that which one reads a unit depends on no other unit."""
+    task = shared.task
     windows = plan_windows(document, room=task.room, context=task.context, share=True, overlap=task.overlap)
     first_M, last_M = shared.first_M, shared.last_M
     if not len(windows):
@@ -188,11 +187,11 @@ def _shared_windows(
     return held, np.flatnonzero(holder_U < 0)
 
 
-def _halves(task: Input, shared: _Shared, units_UK: np.ndarray, rest_U: np.ndarray) -> tuple[list[Held], np.ndarray]:
+def _halves(shared: _Shared, units_UK: np.ndarray, rest_U: np.ndarray) -> tuple[list[Held], np.ndarray]:
     """Of pairs that are farther apart than half of a window, windows of two halves, each around a mention and at a
     fixed place, so that many pairs share them, and which one reads a pair depends on no other pair. And the units that
     these do not hold either."""
-    half = task.room // 2
+    task, half = shared.task, shared.task.room // 2
     if task.context != "document" or units_UK.shape[1] != _PAIR or half < 1:
         return [], rest_U
     size_M = shared.last_M - shared.first_M
