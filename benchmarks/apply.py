@@ -134,7 +134,7 @@ def time_worker(options: argparse.Namespace, annotator: Annotator, path: Path) -
     out = options.folder / "rate"
     out.mkdir(exist_ok=True)
     default = ApplySettings()
-    settings = WorkerSettings("", None, (), str(out), str(out), "jsonl", default.batch_words, None)
+    settings = WorkerSettings("", None, (), str(out), str(out), "jsonl", default.batch_words, None, None)
     begin = time.process_time()
     make = PartMaker(annotator, settings)
     inputs = find_inputs([path], format=None, fields=InputFields())

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
     arguments += ["--cache", options.cache] if options.cache else []
     own = linking.read_options([*map(str, arguments), *options.more])
-    for result in linking.run(own, encoder=str(folder), layers=layers):
+    for result in linking.run(own, encoder=str(folder), layers=layers, folder=kept):
         yield {**result, "f": result["accuracy"], "system": f"{result['system']} {result['inference']}"}
 
 

@@ -13,15 +13,18 @@ import argparse
 import json
 import os
 import tempfile
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from baselines import link_by_prior
+from link_answers import judge
 from linking import example_of, make_kb, read_encoder, read_part
 from machine import describe_machine
+from paired import keep
 from runs import add_line, describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -86,12 +89,15 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 give_candidates(docs, linker.kb)
             notes = {"set": name, "documents": len(docs), "words": sum(map(len, docs)), "left_out": dict(left_out)}
             for system in ("prior", "local", "global") if linker.context else ("names",):
+                found = link(nlp, linker, docs, system)
+                path = f"linking_sets/{name.replace(' ', '_')}-{system}-{options.pipeline.name}.jsonl"
                 yield {
                     **notes,
                     "system": system,
                     "pipeline": options.pipeline.name,
                     "entities": len(linker.kb),
-                    **link(nlp, linker, docs, system),
+                    "predictions": keep(path, found.pop("answers")),
+                    **found,
                     **describe_machine(),
                 }
 
@@ -169,26 +175,20 @@ def give_candidates(docs: Sequence[Any], kb: Any) -> None:
 
 
 def link(nlp: Any, linker: Any, docs: Sequence[Any], system: str) -> dict[str, Any]:
-    from baselines import link_by_prior
-
-    from spacy_luke.scorers.linking import score_links
-
-    examples = [example_of(nlp, doc) for doc in docs]
-    start = time.perf_counter()
-    if system == "prior":
-        for example in examples:
-            link_by_prior(example.predicted)
-    else:
-        linker.cfg["inference"] = "local" if system == "names" else system
-        for example, doc in zip(examples, nlp.pipe((x.predicted for x in examples), batch_size=32)):
-            example.predicted = doc
-    scores = score_links(examples)
+    """Scores of a system, and its answers."""
+    linker.cfg["inference"] = "local" if system == "names" else system
+    by_prior = partial(map, link_by_prior)
+    found = judge(
+        [example_of(nlp, doc) for doc in docs], by_prior if system == "prior" else partial(nlp.pipe, batch_size=32)
+    )
+    scores = found["scores"]
     reached = scores["links_candidate_recall"]
     return {
         "mentions": sum(x.kb_id_ not in ("", "NIL") for doc in docs for x in doc.ents),
-        **{name: round(100 * (scores[key] or 0.0), 2) for name, key in SHOWN.items()},
+        **{name: scores.get(key, 0.0) for name, key in SHOWN.items()},
         "right of reachable": round(100 * scores["links_accuracy"] / reached, 2) if reached else 0.0,
-        "seconds": round(time.perf_counter() - start, 1),
+        "seconds": found["spent"],
+        "answers": found["answers"],
     }
 
 

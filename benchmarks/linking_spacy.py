@@ -13,10 +13,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from linking import ENCODER, RESULTS, SCORES, example_of, make_kb, read_part
+from link_answers import judge, keep_links
+from linking import ENCODER, RESULTS, example_of, make_kb, read_part
 from machine import describe_machine
 from runs import add_line, batches, schedule
 from spacy.kb import Candidate, KnowledgeBase
@@ -115,17 +117,18 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         tests = {part: read_part(nlp, options, part) for part in (["testa"] if options.dev else ["testb", "testa"])}
         initialize(nlp, kb, checkpoint, [example_of(nlp, x) for x in train[:10]])
         seconds = learn(nlp, train, settings, seed=options.seed)
+        line = {"seed": options.seed, "system": f"spacy_{options.encoder}"}
+        line["settings"] = {**settings, "limit": options.limit}
         if options.save:
             save(nlp, options.save)
         for part, test in tests.items():
             for way, prior in WAYS.items():
                 nlp.get_pipe("entity_linker").incl_prior = prior
-                found = evaluate(nlp, test)
+                found = judge([example_of(nlp, doc) for doc in test], partial(nlp.pipe, batch_size=64))
+                found["predictions"] = keep_links(line, part, way, found.pop("answers")) if not options.dev else None
                 yield {
                     "part": part,
-                    "seed": options.seed,
-                    "system": f"spacy_{options.encoder}",
-                    "settings": {**settings, "limit": options.limit},
+                    **line,
                     "inference": way,
                     "train": len(train),
                     "seconds": [round(seconds, 1), found.pop("spent")],
@@ -186,23 +189,6 @@ def learn(nlp: Any, train: Sequence[Any], settings: dict[str, Any], *, seed: int
         bar.set_postfix(loss=round(shown, 3), refresh=False)
     bar.close()
     return time.perf_counter() - start
-
-
-def evaluate(nlp: Any, test: Sequence[Any]) -> dict[str, Any]:
-    from spacy_luke.scorers.linking import score_links
-
-    examples = [example_of(nlp, doc) for doc in test]
-    start = time.perf_counter()
-    for example, doc in zip(examples, nlp.pipe((x.predicted for x in examples), batch_size=64)):
-        example.predicted = doc
-    spent = time.perf_counter() - start
-    scores = score_links(examples)
-    return {
-        "accuracy": round(100 * scores["links_accuracy"], 2),
-        "scores": {k: round(100 * scores[k], 2) for k in SCORES if scores.get(k) is not None},
-        "spent": round(spent, 2),
-        "mentions_per_second": round(sum(len(x.reference.ents) for x in examples) / spent, 1),
-    }
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ its place (characters; words where a document has no text) and label: "0-12 pers
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,14 @@ def answers_of(items: Iterable[ScoredItem], documents: int) -> list[Answers]:
     return answers
 
 
+def answers_of_mentions(gold: Iterable[Sequence[Any]], found: Iterable[Sequence[Any]]) -> list[Answers]:
+    """Of each document the mentions (start, end, label) that are gold, and those that were found."""
+    return [
+        tuple([f"{a}-{b} {label}" for a, b, label in mentions] for mentions in pair)
+        for pair in zip(gold, found, strict=True)
+    ]
+
+
 def keep(path: str, answers: Sequence[Answers]) -> str:
     """Write the answers of a run. path: inside results/predictions. RETURNS: the path, for the line of results."""
     file = FOLDER / path
@@ -74,6 +83,9 @@ def count(documents: Sequence[Answers], *, macro: bool = False) -> Floats:
             kind = 0 if answer in gold and answer in found else 2 if answer in gold else 1
             row_L3[place[_kind(answer)] if macro else 0, kind] += 1
     return counts_DL3
+
+
+count_macro = partial(count, macro=True)
 
 
 def score(counts: Floats) -> Floats:
@@ -105,16 +117,20 @@ def compare(first: Sequence[Floats], second: Sequence[Floats], *, draws: int = D
 
 
 def compare_lines(
-    first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]], *, macro: bool = False
+    first: Sequence[dict[str, Any]],
+    second: Sequence[dict[str, Any]],
+    *,
+    counts: Callable[[Sequence[Answers]], Floats] = count,
 ) -> Gap | None:
-    """The gap between two systems' lines of results, by the seeds that both have with predictions; None without any."""
+    """The gap between two systems' lines of results, by the seeds that both have with predictions; None without any.
+    counts: of the answers of a run."""
     of_first, of_second = (
         {x["seed"]: x["predictions"] for x in some if x.get("predictions")} for some in (first, second)
     )
     seeds = sorted(of_first.keys() & of_second.keys())
     if not seeds:
         return None
-    runs = [[count(read(of[seed]), macro=macro) for seed in seeds] for of in (of_first, of_second)]
+    runs = [[counts(read(of[seed])) for seed in seeds] for of in (of_first, of_second)]
     return compare(*runs)
 
 

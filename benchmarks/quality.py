@@ -22,7 +22,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import MINILM, data_parser
-from paired import compare_lines, keep
+from paired import answers_of_mentions, compare_lines, keep
 from runs import describe_machines, describe_seconds, describe_seeds, group_runs, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -106,10 +106,7 @@ def run(
     start = time.perf_counter()
     found_mentions = system.predict([sentence.words for sentence in test])
     test_seconds = time.perf_counter() - start
-    answers = [
-        tuple([f"{a}-{b} {label}" for a, b, label in some] for some in (sentence.mentions, found))
-        for sentence, found in zip(test, found_mentions, strict=True)
-    ]
+    answers = answers_of_mentions([x.mentions for x in test], found_mentions)
     whole = not (options.dev or options.test_limit)
     kept = f"{folder}/{options.dataset}-{len(train)}-{options.system}-{options.seed}.jsonl"
     train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
