@@ -23,6 +23,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import MINILM, RESULTS, data_parser, name_of
+from paired import answers_of_docs, keep
 from runs import add_line
 
 CONFIG = Path(__file__).parents[1] / "configs" / "ner_small.cfg"
@@ -78,8 +79,12 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any
     pipelines = [spacy.load(path) for path, _ in found]
     speeds = compare_speed(pipelines, lambda nlp: [x.predicted for x in read_test(nlp, folder)])
     made = zip(list_pipelines(options), found, speeds.words_per_second, strict=True)
-    for (kind, layers), (_, score), speed in made:
+    for (kind, layers), (path, score), speed in made:
         row = {"kind": kind, "layers": layers, "f": score, "words_per_second": speed, "core": speeds.core}
+        row["predictions"] = keep(
+            f"distillation/{name_run(options)}/{kind}{layers}.jsonl",
+            json.loads((path.parent / "answers.json").read_text(encoding="utf8")),
+        )
         row["beside_teacher"] = speed / speeds.words_per_second[0]
         row["encoder"], row["chip"] = name_of(options.encoder), describe_machine()["chip"]
         yield {**row, **{key: getattr(options, key) for key in SETTINGS}, "teacher": options.teacher}
@@ -106,9 +111,19 @@ def make(options: argparse.Namespace, folder: Path, kind: str, layers: int) -> t
         else:
             train(config, output)
         nlp = spacy.load(pipeline)
-        score.write_text(json.dumps(main_scores(nlp, read_test(nlp, folder))["luke_ner"]), encoding="utf8")
+        test = read_test(nlp, folder)
+        found = main_scores(nlp, test)["luke_ner"]
+        answers = answers_of_docs([x.reference for x in test], [x.predicted for x in test])
+        (output / "answers.json").write_text(json.dumps(answers), encoding="utf8")
+        score.write_text(json.dumps(found), encoding="utf8")
         print(f"{kind}, {layers} layers, seed {options.seed}: F1 {score.read_text(encoding='utf8')}", flush=True)
     return pipeline, json.loads(score.read_text(encoding="utf8"))
+
+
+def name_run(options: argparse.Namespace) -> str:
+    """Of the predictions' folder."""
+    settings = (options.teacher, *(getattr(options, key) for key in SETTINGS))
+    return "-".join([name_of(options.encoder).replace("package:", "").replace("/", "-"), *(f"{x:g}" for x in settings)])
 
 
 def write_data(options: argparse.Namespace, folder: Path) -> None:

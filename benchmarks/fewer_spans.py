@@ -22,6 +22,7 @@ from typing import Any
 import proposals
 from machine import describe_machine
 from measuring import MINILM
+from paired import keep
 from runs import describe_machines, make_parser, run_as_asked
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -73,7 +74,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     for format_, ner in components.items():
         proposals.run(ner, golds[:20], 0.0)  # warm
         for chance in dict.fromkeys((0.0, threshold) if format_ == "float32" else (threshold,)):
-            rows.append({"format": format_, "threshold": chance, **proposals.run(ner, golds, chance)})
+            found = proposals.run(ner, golds, chance)
+            name = f"fewer_spans/{options.dataset}-{format_}-{'tuned' if chance else 'all'}-{options.seed}.jsonl"
+            answers = found.pop("answers")
+            kept = None if options.limit else keep(name, answers)
+            rows.append({"format": format_, "threshold": chance, "predictions": kept, **found})
     return {
         "dataset": options.dataset,
         "seed": options.seed,

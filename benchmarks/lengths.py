@@ -25,6 +25,7 @@ from length_data import SETS, Text, join, read_training, take_sentences
 from machine import describe_machine
 from measuring import MINILM, data_parser
 from ner_data import Mention, score
+from paired import answers_of_mentions, keep
 from runs import add_line, describe_machines, read_lines
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -144,6 +145,8 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: i
             start = time.process_time()
             found = [_mentions(doc) for doc in nlp.pipe(docs, batch_size=64)]
             seconds = time.process_time() - start
+            kept = f"lengths/{system}-{options.seed}-{name}-{size}.jsonl"
+            whole = options.part == "test" and not options.window
             result = {
                 "system": system,
                 "seed": options.seed,
@@ -155,9 +158,10 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: i
                 "words": sum(map(len, gold)),
                 "mentions": sum(len(doc.ents) for doc in gold),
                 "seconds": round(seconds, 2),
+                "predictions": keep(kept, answers_of_mentions(map(_mentions, gold), found)) if whole else None,
                 **describe_machine(),
             }
-            if options.part == "test" and not options.window:
+            if whole:
                 add_line(path, result)
             else:
                 print(*(result[x] for x in ("system", "window", "set", "size", "f", "p", "r", "seconds")), flush=True)

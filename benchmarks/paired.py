@@ -59,6 +59,13 @@ def answers_of_mentions(gold: Iterable[Sequence[Any]], found: Iterable[Sequence[
     ]
 
 
+def answers_of_docs(gold: Iterable[Any], found: Iterable[Any]) -> list[Answers]:
+    """The entities of Docs."""
+    return answers_of_mentions(
+        *([[(x.start, x.end, x.label_) for x in doc.ents] for doc in docs] for docs in (gold, found))
+    )
+
+
 def keep(path: str, answers: Sequence[Answers]) -> str:
     """Write the answers of a run. path: inside results/predictions. RETURNS: the path, for the line of results."""
     file = FOLDER / path

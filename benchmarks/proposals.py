@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
+from paired import answers_of_mentions, count
 
 RESULTS = Path(__file__).parent / "results"
 FORMATS = ("float32", "bfloat16", "int8")
@@ -70,7 +71,9 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             for threshold in options.thresholds:
                 for format_, ner in components.items():
                     row = {"set": name, "format": format_, "threshold": threshold, "words": n}
-                    result["rows"].append({**row, **run(ner, golds, threshold)})
+                    found = run(ner, golds, threshold)
+                    found.pop("answers")  # of data that may be anybody's
+                    result["rows"].append({**row, **found})
     return result
 
 
@@ -96,7 +99,8 @@ def load_formats(pipeline: str | Path, formats: Sequence[str]) -> dict[str, Any]
 
 
 def run(ner: Any, golds: Sequence[Any], threshold: float) -> dict[str, Any]:
-    """Processor seconds, encoded spans a word, F1 in percent, and of entities how many are right, found and gold."""
+    """Processor seconds, encoded spans a word, F1 in percent, of entities how many are right, found and gold, and these
+    as "answers" of each document."""
     docs = [blank(gold) for gold in golds]
     ner.proposal_threshold = threshold
     if ner.encoder.sharing is not None:  # what was read before is not read again
@@ -106,13 +110,19 @@ def run(ner: Any, golds: Sequence[Any], threshold: float) -> dict[str, Any]:
         found = ner.predict(docs)
         seconds = time.process_time() - start
     ner.set_annotations(docs, found)
-    right = said = total = 0
-    for doc, gold in zip(docs, golds, strict=True):
-        a, b = ({(e.start, e.end, e.label_) for e in ner.gold_spans(x) if e.label_ in ner.labels} for x in (doc, gold))
-        right, said, total = right + len(a & b), said + len(a), total + len(b)
-    words = sum(map(len, docs))
-    f = 200 * right / max(said + total, 1)
-    return {"seconds": seconds, "spans_per_word": sum(encoded) / words, "f": f, "counts": [right, said, total]}
+    spans = [
+        [sorted({(e.start, e.end, e.label_) for e in ner.gold_spans(x) if e.label_ in ner.labels}) for x in some]
+        for some in (golds, docs)
+    ]
+    answers = answers_of_mentions(*spans)
+    right, wrong, missed = map(int, count(answers).sum((0, 1)))
+    return {
+        "seconds": seconds,
+        "spans_per_word": sum(encoded) / sum(map(len, docs)),
+        "f": 200 * right / max(2 * right + wrong + missed, 1),
+        "counts": [right, right + wrong, right + missed],
+        "answers": answers,
+    }
 
 
 def blank(gold: Any) -> Any:
