@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..json_files import read_json_list, take, take_strings
 from ..records import Mention, Place, Record
+from .places import other_words
 
 _DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}  # whether a relation leads from tail to head
 
@@ -17,20 +19,26 @@ def read_label_studio(path: str | Path) -> Iterator[Record]:
     each of their labels, and those of type "relation" relations, one for each of theirs ("related" where there is
     none). JSON-MIN has the "text" and the regions under "label" of one object.
 
-    Tasks without an annotation are left out, and counted with the next one's `Record.notes`, as are regions of other
-    types. Raises ValueError where a region's own text is not what stands at its place: places are counted in
-    characters, or, as browsers do, in units of UTF-16.
+    Tasks without an annotation are left out, and counted in `Record.notes` of the last one that has any; regions of
+    other types are left out, and counted in their own. Raises ValueError where no task has an annotation, and where a
+    region's own text is not what stands at its place: places are counted in characters, or, as browsers do, in units
+    of UTF-16.
     """
-    notes: Counter[str] = Counter()
+    last: Record | None = None
+    left_out = 0
     for where, item in read_json_list(path):
-        found = _regions(where, item)
-        if found is None:
-            notes["tasks without an annotation, left out"] += 1
+        if (found := _regions(where, item)) is None:
+            left_out += 1
             continue
-        text, regions = found
-        record = _record(where, text, regions, notes)
-        yield record
-        notes = Counter()
+        if last is not None:
+            yield last
+        last = _record(where, *found)
+    if left_out and last is None:
+        raise ValueError(f"{path}: expected tasks with an annotation, but none of the {left_out} has any.")
+    if left_out and last is not None:
+        last = replace(last, notes={**last.notes, "tasks without an annotation, left out": left_out})
+    if last is not None:
+        yield last
 
 
 def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]]] | None:
@@ -50,7 +58,8 @@ def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]
     return data.get("text") or strings[0], [one for one in regions if isinstance(one, dict)]
 
 
-def _record(where: str, text: str, regions: list[dict[str, Any]], notes: Counter[str]) -> Record:
+def _record(where: str, text: str, regions: list[dict[str, Any]]) -> Record:
+    notes: Counter[str] = Counter()
     mentions: list[Mention] = []
     numbers: dict[Any, int] = {}  # of the first mention of each region, by its id
     for region in regions:
@@ -76,9 +85,7 @@ def _place(where: str, value: dict[str, Any], text: str) -> Place:
     first = len(units[: 2 * start].decode("utf-16-le", "replace"))
     last = first + len(said)
     if text[first:last] != said:
-        raise ValueError(
-            f"{where}: the region [{start}, {end}) should be {said!r:.60}, but there stands {text[start:end]!r:.60}."
-        )
+        raise other_words(where, f"{start} {end}", said, text[start:end])
     return first, last
 
 

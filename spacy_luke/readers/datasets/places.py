@@ -11,6 +11,11 @@ def read_place(where: str, place: Any) -> Place:
     return place[0], place[1]
 
 
+def other_words(where: str, place: str, said: str, stands: str) -> ValueError:
+    """said: a mention's own text; stands: what is at its place instead. RETURNS: the error to raise."""
+    return ValueError(f"{where}: the mention at {place} should be {said!r:.60}, but there stands {stands!r:.60}.")
+
+
 def unique(places: list[list[int]]) -> list[list[int]]:
     """Each place once, in their order."""
     return [list(place) for place in dict.fromkeys(map(tuple, places))]

@@ -10,6 +10,7 @@ from ...annotations import NIL
 from ..lines import decode_line
 from ..records import Mention, Record, check_choice
 from .docred import MENTION_PAIRS, pairs_between
+from .places import other_words
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 _SEVERAL = re.compile(r"[|,;]")
@@ -97,9 +98,7 @@ def _read_mention(where: str, cells: list[str], text: str) -> tuple[Mention, lis
         )
     start, end, said = int(cells[1]), int(cells[2]), cells[3]
     if text[start:end].split() != said.split():
-        raise ValueError(
-            f"{where}: the mention [{start}, {end}) should be {said!r:.60}, but there stands {text[start:end]!r:.60}."
-        )
+        raise other_words(where, f"{start} {end}", said, text[start:end])
     given = cells[5].strip() if len(cells) > 5 else ""
     ids = [] if given in _UNKNOWN else [one.strip() for one in _SEVERAL.split(given)]
     kb_id = NIL if given in _UNKNOWN and len(cells) > 5 else ids[0] if len(ids) == 1 else ""

@@ -53,8 +53,11 @@ def test_regions_and_relations(write):
 def test_what_is_left_out_is_counted(write):
     done = task(region(1, 2, 5, "PER"), {"type": "choices", "value": {"choices": ["good"]}})
     skipped = task(region(1, 2, 5, "PER"), was_cancelled=True)
-    (record,) = records(write({"data": {"text": TEXT}}, skipped, done))
-    assert record.notes == {"tasks without an annotation, left out": 2, "regions of type choices, left out": 1}
+    first, last = records(write({"data": {"text": TEXT}}, done, skipped, done, skipped))
+    assert first.notes == {"regions of type choices, left out": 1}
+    assert last.notes == {**first.notes, "tasks without an annotation, left out": 3}
+    with pytest.raises(ValueError, match="expected tasks with an annotation, but none of the 2 has any"):
+        records(write(skipped, skipped))
 
 
 def test_other_shapes(write):
@@ -77,7 +80,7 @@ def test_documents(write, tmp_path):
     [
         (
             [task(region(1, 2, 5, "PER", text="Bob"))],
-            r"item 0: the region \[2, 5\) should be 'Bob', but there stands 'Ada'",
+            r"item 0: the mention at 2 5 should be 'Bob', but there stands 'Ada'",
         ),
         ([task(data={"a": "x", "b": "y"})], "expected the text under 'text' of its data"),
         ([task({"type": "relation", "from_id": "r1", "to_id": "r9"}, region(1, 2, 5, "PER"))], "the region 'r9'"),

@@ -66,7 +66,7 @@ def test_a_relation_of_one_mention(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("1|t|Ada\n1\t0\t2\tAda\tX\tQ1", r"line 2: the mention \[0, 2\) should be 'Ada', but there stands 'Ad'"),
+        ("1|t|Ada\n1\t0\t2\tAda\tX\tQ1", r"line 2: the mention at 0 2 should be 'Ada', but there stands 'Ad'"),
         ("1\t0\t2\tAda\tX\tQ1", r"line 1: expected a document that begins with ID\|t\|TITLE"),
         ("1|t|Ada\nmore", r"line 2: expected ID\|t\|TITLE"),
         ("1|t|Ada\n1\t0\t3\tAda", "line 2: expected a mention's ID"),
