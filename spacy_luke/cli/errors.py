@@ -22,6 +22,8 @@ from confection import ConfigValidationError
 from wasabi import msg
 from wasabi.printer import Printer
 
+from ..stores.plain_text import not_utf8
+
 _HELP = "Show the whole traceback of an error"
 _LONGEST = 4000  # characters of a message: some libraries print a whole config
 _FULL = {  # advice by the numbers of the system's errors
@@ -95,7 +97,7 @@ def explain(error: BaseException, *, output: object = None) -> str:
     elif isinstance(error, ConfigValidationError):
         text = _wrong_settings(error)
     elif isinstance(error, UnicodeDecodeError):
-        text = f"A file is not in UTF-8: {error}. Convert it, such as with iconv -f latin1 -t utf8 OLD > NEW."
+        text = f"A file: {not_utf8(error, 'OLD')}"
     elif isinstance(error, OSError) and error.errno in _FULL:
         place = error.filename if error.filename is not None else output
         text = f"{'' if place is None else f'{place}: '}{error.strerror}. {_FULL[error.errno]}"

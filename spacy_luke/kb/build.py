@@ -115,11 +115,11 @@ def find_format(path: Path) -> str:
         columns = set(row)
         if columns & {"labels", "redirect"}:
             return "wikidata"
-        return "entities" if "names" in columns else "names"
+        return "entities" if columns & {"id", "names"} else "names"
     with open_source(path) as file:
         first = file.readline().decode("utf-8-sig").strip()
-    columns = {column.strip('" ') for separator in "\t," for column in first.split(separator)}
-    return "entities" if {"id", "names"} <= columns else "names"
+    columns = {column.strip('" ').lower() for separator in "\t," for column in first.split(separator)}
+    return "entities" if columns & {"id", "names"} else "names"
 
 
 def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSettings, progress: bool) -> None:

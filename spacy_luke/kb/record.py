@@ -16,23 +16,25 @@ class About(NamedTuple):
     """What a source says of an entity beside its names; "" and () where it says nothing.
 
     url: an address, or the language of the Wikipedia ("en") that has a page with this title. types: what it is an
-    instance of, as the source has it: ids of Wikidata (P31), or words.
+    instance of, as the source has it: ids of Wikidata (P31), or words. name: the title where no source has one; a
+    knowledge base keeps the title alone.
     """
 
     title: str = ""
     wikidata: str = ""
     url: str = ""
     types: tuple[str, ...] = ()
+    name: str = ""
 
     def to_line(self) -> str:
-        """Four fields with tabs between them."""
-        fields = (self.title, self.wikidata, self.url, "|".join(self.types))
+        """The fields with tabs between them."""
+        fields = (self.title, self.wikidata, self.url, "|".join(self.types), self.name)
         return "\t".join(_ESCAPED.sub(" ", field) for field in fields)
 
     @classmethod
     def from_line(cls, line: str) -> "About":
-        title, wikidata, url, types = line.split("\t")
-        return cls(title, wikidata, url, tuple(filter(None, types.split("|"))))
+        title, wikidata, url, types, *name = line.split("\t")
+        return cls(title, wikidata, url, tuple(filter(None, types.split("|"))), *name)
 
     def or_of(self, other: "About") -> "About":
         """Each field of this one, or of the other one where it is empty."""
@@ -41,6 +43,7 @@ class About(NamedTuple):
             self.wikidata or other.wikidata,
             self.url or other.url,
             self.types or other.types,
+            self.name or other.name,
         )
 
 

@@ -9,7 +9,8 @@ Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
     count           optional: how often it is linked, or another measure of how often names mean it; below 1 counts as 1
     prior           optional: p(entity | name) for each of its names, which must not sum up to more than 1 for a name
     person          optional: 1, true or yes for a person; 0, false, no or nothing for another entity
-    title           optional: what people call it, where the id is something else
+    title           optional: what people call it; without it the id where a name is part of that ("Paris, Texas"), or
+                    else the first of its names, of names with counts the most frequent
     wikidata        optional: its id in Wikidata; knowledge bases find the entity by it, too
     url             optional: an address; or "en" where the title is that of a page of the English Wikipedia, and so on:
                     knowledge bases find the entity by such a title, too
@@ -20,6 +21,7 @@ are equal.
 Persons: a file with an id a line.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,11 +31,12 @@ from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
 from ..stores.progress import ProgressBar
 from ..wikipedia.wikidata import text_of
-from .record import About, is_item
+from .record import About, is_item, is_page
 from .staging import SourceGroup, Staging
 
 _ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person", "title", "wikidata", "url", "types")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+_WORD = re.compile(r"\w+")
 _TITLE = "http://en.wikipedia.org/wiki/"
 
 
@@ -60,7 +63,14 @@ def stage_entities(path: Path, staging: Staging, *, unknown: str = "error", prog
             named = _names(row["names"])
             staging.check_names(named)
             staging.add_entity(
-                entity, source=source, line=line, text=text, count=count, person=person, once=True, about=_about(row)
+                entity,
+                source=source,
+                line=line,
+                text=text,
+                count=count,
+                person=person,
+                once=True,
+                about=_about(row, entity, named),
             )
             for name, own in named.items():
                 staging.add_name(name, entity, group=group, weight=weight if own is None else own)
@@ -161,7 +171,10 @@ def title_of_url(url: str) -> str | None:
 def _check_columns(row: dict[str, Any]) -> set[str]:
     unknown = [column for column in row if column not in _ENTITY_COLUMNS]
     if unknown or not {"id", "names"} <= set(row):
-        raise ValueError(f"expected the columns id, names and some of {_ENTITY_COLUMNS[2:]}, but got {list(row)}.")
+        raise ValueError(
+            f"expected the columns id, names and some of {_ENTITY_COLUMNS[2:]}, so written, but got {list(row)}; a "
+            "table of names has the columns name and entity."
+        )
     return set(row)
 
 
@@ -172,7 +185,7 @@ def _text(row: dict[str, Any], column: str) -> str:
     return value
 
 
-def _about(row: dict[str, Any]) -> About:
+def _about(row: dict[str, Any], entity: str, named: dict[str, float | None]) -> About:
     title, wikidata, url = (row.get(column) or "" for column in ("title", "wikidata", "url"))
     types = row.get("types") or []
     types = types.split("|") if isinstance(types, str) else types
@@ -180,7 +193,20 @@ def _about(row: dict[str, Any]) -> About:
         raise ValueError(f"expected texts for title, wikidata, url and types, but got {row!r:.200}.")
     if wikidata and not is_item(wikidata):
         raise ValueError(f"expected Q and a number for wikidata, but got {wikidata!r}.")
-    return About(" ".join(title.split()), wikidata, url.strip(), tuple(dict.fromkeys(map(_plain_type, types))))
+    about = About(" ".join(title.split()), wikidata, url.strip(), tuple(dict.fromkeys(map(_plain_type, types))))
+    return about if is_page(about) else about._replace(name=_name_of(entity, named))
+
+
+def _name_of(entity: str, named: dict[str, float | None]) -> str:
+    """What an entity without a title is called; "" where its id says it."""
+    if any(_words(name) in _words(entity) for name in named):
+        return ""
+    return " ".join(max(named, key=lambda name: named[name] or 0.0).split())
+
+
+def _words(text: str) -> str:
+    """With one blank around each word."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 def _plain_type(name: str) -> str:

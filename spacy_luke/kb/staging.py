@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..aliases.counts import LeftOut, Limits
+from ..annotations import NIL
 from ..stores.sorting import MOST, SortedLines, SortedSums
 from ..text.forms import key_of, units
 from .knowledge_base import EntityKB
@@ -191,10 +192,12 @@ class Staging:
 
 
 def check_id(entity: str) -> str:
-    """An id with single blanks. ValueError for one without text."""
+    """An id with single blanks. ValueError for one without text, and for NIL."""
     plain = " ".join(entity.split())
     if not plain:
         raise ValueError(f"Expected an id with some text for an entity, but got {entity!r}.")
+    if plain == NIL:
+        raise ValueError(f"Expected another id than {NIL!r}, which is that of mentions without an entity.")
     return check_characters(plain, "id")
 
 

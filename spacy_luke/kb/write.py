@@ -96,7 +96,7 @@ def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, About, s
     last: tuple[str, float, int, About, str] | None = None
     before = ("", 0, 0)
     for record in staging.entities:
-        entity, source, line, once, count, person, *told, text = record[:-1].split("\t", 10)
+        entity, source, line, once, count, person, *told, text = record[:-1].split("\t", 11)
         about = About.from_line("\t".join(told))
         place = (entity, int(source), int(line))
         if last is None or last[0] != entity:
@@ -108,7 +108,8 @@ def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, About, s
                 if once == "1":
                     raise ValueError(
                         f"{staging.sources[place[1]]}: the id {entity!r} is in line {before[2]} and again in line "
-                        f"{place[2]}; expected each id once."
+                        f"{place[2]}; expected each id once. Give all its names in one line, or further ones in "
+                        "another table, with the columns name and entity."
                     )
                 staging.left_out.repeated += 1
             last = (
@@ -155,12 +156,13 @@ def _write_entities(
         (folder / "about.txt").open("wb") as abouts,
     ):
         for record in file:
-            entity, count, person, title, wikidata, url, types, text = record[:-1].split("\t", 7)
+            entity, count, person, title, wikidata, url, types, name, text = record[:-1].split("\t", 8)
             number = titles[entity]
             count_T[number], persons_T[number] = float(count), int(person)
             if text:
                 starts_T[number] = end
                 end += texts.write(text.encode("utf8") + b"\n")
+            title = title or name
             if title or wikidata or url or types:
                 about_T[number] = about_end
                 about_end += abouts.write(f"{title}\t{wikidata}\t{url}\t{types}\n".encode())

@@ -1,6 +1,7 @@
 """Gold data of any known format as .spacy files for training: converted, and divided where there is no dev part."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from .survey import read_docbins
 
 _SUFFIX = ".spacy"
 _NESTED = "sc"  # the span group of entities that lie inside or across others
+_NOTES = "notes: "  # what counts of a reader begin with that are for the user
 _FEWEST = 5  # documents that can be divided
 
 
@@ -61,7 +63,8 @@ def prepare_parts(
             continue
         path = folder / f"{name if dev else 'all'}{_SUFFIX}"
         counts = _convert(inputs, path, format=format, lang=lang, spans_key=spans_key, settings=used)
-        made.append(f"{path}: {counts:,} documents of {', '.join(map(str, inputs))}")
+        told = [f"{n:,} {name.removeprefix(_NOTES)}" for name, n in sorted(counts.items()) if name.startswith(_NOTES)]
+        made.append("; ".join([f"{path}: {counts['documents']:,} documents of {', '.join(map(str, inputs))}", *told]))
         files.append(path)
     if dev:
         return Parts(files[0], files[1], tuple(made))
@@ -92,14 +95,13 @@ def _convert(
     lang: str,
     spans_key: str | None,
     settings: Mapping[str, Any],
-) -> int:
-    """RETURNS: the number of documents. Entities that overlap go to the group NESTED."""
+) -> Counter[str]:
+    """RETURNS: "documents", and "notes: ..." of the reader. Entities that overlap go to the group NESTED."""
     if format is None:
         raise ValueError(f"{inputs[0]} is no {_SUFFIX} file, so say by --format what it is: {', '.join(FORMAT_NAMES)}.")
 
-    def convert(key: str | None) -> int:
-        found = convert_files(inputs, path, format=format or "", lang=lang, spans_key=key, settings=settings)
-        return found.counts["documents"]
+    def convert(key: str | None) -> Counter[str]:
+        return convert_files(inputs, path, format=format or "", lang=lang, spans_key=key, settings=settings).counts
 
     try:
         return convert(spans_key)
@@ -109,7 +111,7 @@ def _convert(
         return _nested_instead(convert, error)
 
 
-def _nested_instead(convert: Callable[[str | None], int], first: ValueError) -> int:
+def _nested_instead(convert: Callable[[str | None], Counter[str]], first: ValueError) -> Counter[str]:
     """Whether the entities overlap is seen by that a span group can hold them; other errors are as before."""
     try:
         return convert(_NESTED)

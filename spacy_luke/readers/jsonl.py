@@ -12,13 +12,15 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from ..annotations import Query, Question
+from ..annotations import NIL, Query, Question
 from .corpora import GoldDocs, corpus
+from .datasets.places import other_words
 from .json_files import read_json_objects, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
 _LEFT_OUT = ("reject", "ignore")  # of Prodigy's "answer"
 _WORDS = {"tokens", "words", "tokenized_text"}  # of the format "tokens"
+_OTHER_LISTS = {"relations", "questions", "queries", "tokens"}  # of a line, which are no mentions; Prodigy's words
 _SPANS_FIELDS = ("spans", "entities", "label", "labels")  # Prodigy; doccano with and without relations
 # What a relation may look like: here, in doccano, and in Prodigy
 _RELATION_FIELDS = ({"head", "tail", "label"}, {"from_id", "to_id", "type"}, {"head_span", "child_span", "label"})
@@ -31,8 +33,11 @@ def read_jsonl(
     `counts` gets under "notes: ...".
 
     A line is an object with "text" and a list of mentions, each `[start, end, label]` or an object with "start",
-    "end" (or "start_offset", "end_offset"), "label" and perhaps "types", a list of strings. The list stands under
-    `spans_field`, or under the one of "spans", "entities", "label" and "labels" that is there. There may be besides
+    "end" (or "start_offset", "end_offset"), "label" and perhaps "types", a list of strings, "kb_id", the id of its
+    entity in a knowledge base, "NIL" for none (or "link", an object with "id", null for none, as `spacy luke apply`
+    writes it), and "text", which must be what stands there. The list stands under `spans_field`, or under the one of
+    "spans", "entities", "label" and "labels" that is there. Of a line without any nothing is known of the entities,
+    and `counts` gets it under "notes: ...". There may be besides
 
     - "relations": objects with "head" and "tail", numbers of mentions in their list, and "label"; also as doccano
       ("from_id", "to_id", "type") and Prodigy ("head_span", "child_span", "label") write them;
@@ -42,7 +47,8 @@ def read_jsonl(
 
     Questions and queries may have an "id". Other fields are not read.
 
-    Raises ValueError, naming the line, for a line that is not such an object, and for offsets outside the text.
+    Raises ValueError, naming the line, for a line that is not such an object, for offsets outside the text, and where
+    the list of mentions may have another name.
     """
     for where, data in read_json_objects(path):
         if data.get("answer") not in _LEFT_OUT:
@@ -103,13 +109,16 @@ def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Re
         raise ValueError(f"{where}: expected an object with a string under 'text', but got {str(data)[:80]!r}.{advice}")
     wanted = _SPANS_FIELDS if spans_field is None else (spans_field,)
     there = [name for name in wanted if isinstance(data.get(name), list)]
-    if len(there) != 1:
+    others = {name for name, value in data.items() if isinstance(value, list) and name not in _OTHER_LISTS}
+    others |= {name for name in wanted if data.get(name) is not None}  # what is no list
+    if len(there) > 1 or (not there and (others or spans_field is not None)):
         raise ValueError(
             f"{where}: expected one list of mentions under {' or '.join(map(repr, wanted))} (empty for a text without "
             f"any), but found {there or 'none'} among {sorted(data)}; set spans_field to the one to read."
         )
-    items = data[there[0]]
+    items = data[there[0]] if there else []
     mentions = [_parse_mention(where, text, item) for item in items]
+    links = any(isinstance(item, dict) and ("kb_id" in item or "link" in item) for item in items)
     relations = questions = queries = None
     if data.get("relations") is not None:
         found = take(where, data, "relations", list)
@@ -120,16 +129,27 @@ def _parse_line(where: str, data: dict[str, Any], spans_field: str | None) -> Re
     if data.get("queries") is not None:
         found = take(where, data, "queries", list)
         queries = [_parse_query(f"{where}, query {i}", item, i, text, mentions) for i, item in enumerate(found)]
-    return Record(where, text=text, mentions=mentions, relations=relations, questions=questions, queries=queries)
+    return Record(
+        where,
+        text=text,
+        mentions=mentions,
+        has_entities=bool(there),
+        relations=relations,
+        questions=questions,
+        queries=queries,
+        links=links,
+        notes={} if there else {"documents without a list of mentions, of whose entities nothing is known": 1},
+    )
 
 
 def _parse_mention(where: str, text: str, item: Any) -> Mention:
-    parts, types = item, None
+    parts, types, kb_id, said = item, None, "", None
     if isinstance(item, dict):
         start, end = (item.get(name, item.get(f"{name}_offset")) for name in ("start", "end"))
         parts = [start, end, item.get("label")]
         if item.get("types") is not None:
             types = take_strings(f"{where}, mention {parts}", item, "types")
+        kb_id, said = _parse_link(where, item), item.get("text")
     is_triple = isinstance(parts, list) and len(parts) == 3
     if not is_triple or [type(part) for part in parts] != [int, int, str] or not parts[2]:
         raise ValueError(
@@ -137,7 +157,20 @@ def _parse_mention(where: str, text: str, item: Any) -> Mention:
         )
     start, end, label = parts
     _check_characters(where, f"mention {item!r}", (start, end), text)
-    return Mention(start, end, label, types)
+    if isinstance(said, str) and said.split() != text[start:end].split():
+        error = other_words(where, f"{start} {end}", said, text[start:end])
+        raise ValueError(f"{error} Places count characters; JavaScript counts some, such as 😀, as two.")
+    return Mention(start, end, label, types, kb_id)
+
+
+def _parse_link(where: str, item: dict[str, Any]) -> str:
+    """The id of the entity, NIL for none, "" where it is not said."""
+    found = item.get("kb_id")
+    if "link" in item and found is None:
+        found = NIL if item["link"] is None else take(where, item["link"], "id", str)
+    if found is not None and not (isinstance(found, str) and found.strip()):
+        raise ValueError(f"{where}: expected the id of an entity as text, {NIL!r} for none, but got {found!r:.60}.")
+    return found or ""
 
 
 def _parse_relation(where: str, item: Any, items: list[Any], mentions: list[Mention]) -> tuple[int, int, str]:

@@ -1,5 +1,6 @@
 """Text and JSON that others wrote: errors name the file, the place in it and what to do."""
 
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -52,7 +53,9 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
+    begins = error.object[: error.start + 2]
+    coding = "utf16" if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
     return (
         f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it "
-        f"from what it is in, such as by iconv -f latin1 -t utf8 {path} > NEW."
+        f"from what it is in, such as by iconv -f {coding} -t utf8 {path} > NEW."
     )

@@ -53,7 +53,7 @@ def test_the_first_ones_are_listed_and_all_are_counted(tmp_path):
 
 def test_nothing_left_and_bad_settings(tmp_path):
     (tmp_path / "e.jsonl").write_text(jsonl("{", {"id": "Q1"}))
-    with pytest.raises(ValueError, match=r"e.jsonl has no names"):
+    with pytest.raises(ValueError, match=r"e.jsonl has no entities"):
         build_kb([tmp_path / "e.jsonl"], tmp_path / "kb", settings=SKIP)
     with pytest.raises(ValueError, match="on_damage must be one of"):
         KBSettings(on_damage="drop")

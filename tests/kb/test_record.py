@@ -44,13 +44,27 @@ def test_columns(tmp_path):
     row = kb.row("1")
     assert kb.record(row) == ("1", "The A", "Q1", "https://en.wikipedia.org/wiki/The_A", "", ("city", "t"))
     assert kb.record(kb.row("2")).types == ("x", "y")
-    assert kb.record(kb.row("3")) == ("3", "3", "", "", "", ())
+    assert kb.record(kb.row("3")) == ("3", "C", "", "", "", ())
     assert kb.row("Q1") == kb.row("The A") == row
     (tmp_path / "e.csv").write_text("id,names,title,wikidata,url,types\n4,D|E,Dee,,https://d.org,x|y\n")
     kb = add_to_kb(kb, [tmp_path / "e.csv"]).kb
     assert kb.record(3) == ("4", "Dee", "", "https://d.org", "", ("x", "y"))
     assert kb.row("Dee") == -1  # no page has that title
     assert kb.record(row).wikidata == "Q1"
+
+
+def test_what_an_entity_without_a_title_is_called(tmp_path):
+    rows = [
+        {"id": "c1", "names": {"Acme": 1, "Acme  Ltd": 3, "ACME": 2}},
+        {"id": "Kent County Cricket Club", "names": ["Kent"]},
+        {"id": "d1", "names": ["Aspirin", "ASA"], "url": "en"},
+    ]
+    (tmp_path / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "e.csv").write_text("id,names,title\nc1,Roadrunner,Acme Corporation\n")
+    kb = build_kb([tmp_path / "e.jsonl"], tmp_path / "kb").kb
+    assert [kb.record(kb.row(row["id"])).title for row in rows] == ["Acme Ltd", "Kent County Cricket Club", "d1"]
+    kb = build_kb([tmp_path / "e.jsonl", tmp_path / "e.csv"], tmp_path / "both").kb
+    assert kb.record(kb.row("c1")).title == "Acme Corporation"  # a title before a name, whichever source comes first
 
 
 def test_names_with_counts(tmp_path):
@@ -71,6 +85,7 @@ def test_names_with_counts(tmp_path):
         ({"title": 3}, "line 1: expected texts for title"),
         ({"names": {"A": 0}}, "line 1: expected a number above 0 for A, but got 0"),
         ({"names": {}}, "line 1: expected one or more names"),
+        ({"id": " NIL"}, "line 1: Expected another id than 'NIL'"),
     ],
 )
 def test_bad_values(tmp_path, row, message):

@@ -33,6 +33,14 @@ def test_convert_and_divide(tmp_path):
     assert len(parts.made) == 2
 
 
+def test_what_is_left_out_is_told(tmp_path):
+    data = write_jsonl(tmp_path / "data.jsonl")
+    with data.open("a") as file:
+        file.write(json.dumps({"text": "No.", "spans": [], "answer": "reject"}) + "\n")
+    made, _ = prepare_parts([data], [], tmp_path / "corpus", format="jsonl").made
+    assert made.endswith("; 1 documents left out, since their answer is reject or ignore")
+
+
 def test_files_that_are_there_stay(tmp_path):
     data = write_jsonl(tmp_path / "data.jsonl")
     first = prepare_parts([data], [data], tmp_path / "corpus", format="jsonl")

@@ -56,6 +56,38 @@ def test_what_was_rejected_is_left_out(write):
     assert len(read_docs(path, limit=2)) == 2
 
 
+def test_links(write):
+    items = [
+        {"start": 0, "end": 13, "label": "PER", "text": "Angela  Merkel", "kb_id": "Q567"},
+        {"start": 22, "end": 30, "label": "LOC", "link": {"id": "Q60", "score": 0.9}},
+        {"start": 14, "end": 21, "label": "X", "link": None},
+    ]
+    (doc,) = read_docs(write({"text": TEXT, "spans": items}))
+    assert [(x.text, x.kb_id_) for x in doc.ents] == [
+        ("Angela Merkel", "Q567"),
+        ("visited", "NIL"),
+        ("New York", "Q60"),
+    ]
+    (record,) = read_jsonl(write({"text": TEXT, "spans": [items[0] | {"kb_id": None}, [14, 21, "X"]]}))
+    assert [x.kb_id for x in record.mentions] == ["", ""]
+
+
+def test_nothing_is_known_of_entities_without_a_list(write):
+    """Questions or relations may be all that is asked."""
+    question = {"question": "Who?", "answers": [[0, 13]]}
+    path, counts = (
+        write({"text": TEXT, "questions": [question], "tokens": [{"text": "Angela"}]}, {"text": TEXT}),
+        Counter(),
+    )
+    asked, plain = jsonl_docs(spacy.blank("en"), path, counts=counts)
+    assert len(asked._.luke_questions) == 1
+    assert not asked.has_annotation("ENT_IOB")
+    assert not plain.has_annotation("ENT_IOB")
+    assert counts["notes: documents without a list of mentions, of whose entities nothing is known"] == 2
+    with pytest.raises(ValueError, match="found none among"):
+        read_docs(path, spans_field="mentions")
+
+
 def test_texts_without_mentions_are_annotated(write):
     example = next(iter(make_jsonl_corpus(write({"text": TEXT, "spans": []}))(spacy.blank("en"))))
     assert example.reference.has_annotation("ENT_IOB")
@@ -99,7 +131,8 @@ def test_equal_mentions_count_once(write):
         ("{", "expected a JSON object"),
         ([1], "expected an object"),
         ({"spans": []}, "string under 'text'"),
-        ({"text": TEXT}, "found none among"),
+        ({"text": TEXT, "ner": [[0, 6, "A"]]}, "found none among"),
+        ({"text": TEXT, "spans": None, "tags": ["O"]}, "found none among"),
         ({"text": TEXT, "label": "sports"}, "found none among"),
         ({"text": TEXT, "spans": [], "entities": []}, "set spans_field"),
         ({"text": TEXT, "spans": [[0, 6]]}, "expected a mention"),
@@ -110,6 +143,12 @@ def test_equal_mentions_count_once(write):
         ({"text": TEXT, "spans": [[5, 5, "A"]]}, "must hold characters"),
         ({"text": TEXT, "spans": [[-1, 5, "A"]]}, "must hold characters"),
         ({"text": TEXT, "spans": [[6, 7, "A"]]}, "not blanks alone"),
+        (
+            {"text": TEXT, "spans": [{"start": 0, "end": 6, "label": "A", "text": "Angel"}]},
+            "there stands 'Angela'.*JavaScript",
+        ),
+        ({"text": TEXT, "spans": [{"start": 0, "end": 6, "label": "A", "kb_id": 84}]}, "the id of an entity as text"),
+        ({"text": TEXT, "spans": [{"start": 0, "end": 6, "label": "A", "link": "Q1"}]}, "expected an object with 'id'"),
     ],
 )
 def test_lines_that_cannot_be_read(write, record, message):
