@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.pipeline.spancat import Suggester
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import get_current_ops
 from thinc.types import Ragged
@@ -18,7 +18,6 @@ from ..annotations import get_gold_entities
 from ..architectures.span_classifier import SpanScores, create_span_head
 from ..batch.allowed import ANY, AllowedClasses
 from ..batch.batches import SpanBatch, SpanItem, make_batch, split_spans
-from ..batch.decode import greedy_flat
 from ..batch.windows import Document, Spans, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from ..bridge.documents import read_document
 from ..bridge.wrapper import send_arrays
@@ -29,7 +28,17 @@ from .calibration import Calibrated
 from .factories import Function, Scorer, Setting, model_block, register
 from .labelled import LabelledComponent
 from .mentions import blocked_words, write_entities
-from .spans.found import BIAS_LIMIT, FoundSpans, best_settings, judged_spans, make_spans, on_host, read_spans
+from .spans.found import (
+    BIAS_LIMIT,
+    FoundSpans,
+    best_settings,
+    give_scores,
+    judged_spans,
+    make_spans,
+    on_host,
+    read_spans,
+    write_group,
+)
 from .spans.gold import (
     SpanGold,
     SpanSurvey,
@@ -205,25 +214,19 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key
         for doc, found in zip(docs, predictions):
-            if key is not None:
-                spans = self._spans(doc, found, np.arange(len(found.start_E)))
-                scores = self.calibrated(found.probability_E).astype("float32")
-                doc.spans[key] = SpanGroup(doc, name=key, spans=spans, attrs={"scores": scores})
             if key is None or self.set_ents:
                 self._set_entities(doc, found)
+            if key is not None:
+                write_group(doc, key, *self._scored(doc, found, np.arange(len(found.start_E))))
 
     def _set_entities(self, doc: Doc, found: FoundSpans) -> None:
         before = [] if self.overwrite else list(doc.ents)
-        blocked_W = np.concatenate([[0], np.cumsum(blocked_words(doc))])
-        free = blocked_W[found.start_E] == blocked_W[found.end_E]
-        for entity in before:
-            free &= (found.end_E <= entity.start) | (found.start_E >= entity.end)
-        candidates = np.flatnonzero(free)
-        chosen = greedy_flat(found.start_E[candidates], found.end_E[candidates], found.logit_E[candidates])
-        write_entities(doc, [*before, *self._spans(doc, found, candidates[chosen])])
+        spans, scores = self._scored(doc, found, found.beside(before, blocked_words(doc)))
+        write_entities(doc, [*before, *spans])
+        give_scores(spans, scores)
 
-    def _spans(self, doc: Doc, found: FoundSpans, chosen: NDArray[np.int64]) -> list[Span]:
-        return make_spans(doc, found, chosen, self.labels, scores=self.calibrated(found.probability_E[chosen]))
+    def _scored(self, doc: Doc, found: FoundSpans, chosen: NDArray[np.int64]) -> tuple[list[Span], NDArray[np.float64]]:
+        return make_spans(doc, found, chosen, self.labels), self.calibrated(found.probability_E[chosen])
 
     # ---- training
 

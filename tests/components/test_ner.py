@@ -162,6 +162,31 @@ def test_group_and_entities():
     assert 0 < scores["ents_r"] <= 1.0
 
 
+@pytest.mark.parametrize("order", ["own_ner last", "own_ner first"])
+def test_scores_of_entities_stay_where_another_component_finds_the_same(order):
+    """`span._.luke_score` has one value for a place: that of doc.ents; a group has its own besides."""
+    nlp = trained()
+    doc = nlp(SENTENCES[0])
+    wanted = [(x.start, x.end, x.label_, x._.luke_score) for x in doc.ents]
+    own = trained(spans_key="sc").get_pipe("luke_ner")
+    own.cfg["temperature"] = 3.0
+    ready = nlp.get_pipe("luke_ner")
+    both = [ready, own] if order == "own_ner last" else [own, ready]
+    doc = nlp.make_doc(SENTENCES[0])
+    for component in both:
+        component(doc)
+    assert [(x.start, x.end, x.label_, x._.luke_score) for x in doc.ents] == wanted
+    scores = doc.spans["sc"].attrs["scores"]
+    known = {(start, end): score for start, end, _, score in wanted}
+    same = [
+        (float(score), known[x.start, x.end]) for x, score in zip(doc.spans["sc"], scores) if (x.start, x.end) in known
+    ]
+    assert same
+    assert all(mine < other for mine, other in same)
+    for x, score in zip(doc.spans["sc"], scores):
+        assert x._.luke_score == known.get((x.start, x.end), pytest.approx(score))
+
+
 IOB = {"missing": 0, "outside": 2}
 
 

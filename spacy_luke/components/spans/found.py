@@ -3,13 +3,13 @@
 E spans of a batch or a Doc, K spans that are encoded, L classes, the first of them "none".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, SpanGroup
 
 from ...annotations import scored_spans
 from ...architectures.span_classifier import SpanScores
@@ -51,6 +51,16 @@ class FoundSpans:
         best first."""
         return self._places(self._chosen(bias, flat=flat, chance=chance))
 
+    def beside(self, entities: Sequence[Span], blocked_W: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Numbers of the spans that may be entities of doc.ents, without overlap, the best first: beside these, and
+        without blocked words."""
+        blocked = np.concatenate([[0], np.cumsum(blocked_W)])
+        free = blocked[self.start_E] == blocked[self.end_E]
+        for entity in entities:
+            free &= (self.end_E <= entity.start) | (self.start_E >= entity.end)
+        chosen = np.flatnonzero(free)
+        return chosen[greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])]
+
     def shown(
         self, bias: float, *, before: float, flat: bool, chance: float = 0.0
     ) -> tuple[list[tuple[int, int, int]], list[float]]:
@@ -69,17 +79,26 @@ class FoundSpans:
         return list(zip(*(x[chosen].tolist() for x in (self.start_E, self.end_E, self.label_E)), strict=True))
 
 
-def make_spans(
-    doc: Doc, found: FoundSpans, chosen: NDArray[np.int64], labels: Sequence[str], *, scores: NDArray[np.float64]
-) -> list[Span]:
-    """Spans of a Doc for the chosen ones of what is found, with their scores as `span._.luke_score`."""
-    spans = []
-    for i, score in zip(chosen.tolist(), scores.tolist()):
-        label = labels[int(found.label_E[i]) - 1]
-        span = Span(doc, int(found.start_E[i]), int(found.end_E[i]), label=label)
-        span._.luke_score = score
-        spans.append(span)
-    return spans
+def make_spans(doc: Doc, found: FoundSpans, chosen: NDArray[np.int64], labels: Sequence[str]) -> list[Span]:
+    """Spans of a Doc for the chosen ones of what is found."""
+    rows = zip(*(x[chosen].tolist() for x in (found.start_E, found.end_E, found.label_E)), strict=True)
+    return [Span(doc, start, end, label=labels[number - 1]) for start, end, number in rows]
+
+
+def give_scores(
+    spans: Sequence[Span], scores: NDArray[np.float64], *, taken: Set[tuple[int, int]] = frozenset()
+) -> None:
+    """Write `span._.luke_score`, which spaCy keeps for a place in the text, whatever spans are there. taken: words
+    [start, end) whose score is that of another span."""
+    for span, score in zip(spans, scores.tolist(), strict=True):
+        if (span.start, span.end) not in taken:
+            span._.luke_score = score
+
+
+def write_group(doc: Doc, key: str, spans: Sequence[Span], scores: NDArray[np.float64]) -> None:
+    """Write doc.spans[key], and the scores of its spans. Call it when doc.ents are as they will be."""
+    give_scores(spans, scores, taken={(x.start, x.end) for x in doc.ents})
+    doc.spans[key] = SpanGroup(doc, name=key, spans=list(spans), attrs={"scores": scores.astype("float32")})
 
 
 def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> SpanScores:
