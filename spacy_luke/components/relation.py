@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..annotations import RELATIONS_TASK, get_pair_rows, get_relation_rows, get_scope, set_relation_rows
@@ -22,6 +22,8 @@ from .units.found import FoundRelations
 from .units.pairs import given_pairs, gold_relations, suggested_pairs, training_pairs
 from .units.sides import Sides, check_between
 from .units.tuning import Classes, Scores, ThresholdClassifier
+
+_OF_SPACY = {"PERSON", "GPE", "NORP", "FAC"}  # labels that pipelines of the OntoNotes corpus alone have
 
 RELATION_MODEL = model_block("spacy-luke.EntityClassifier.v1")
 _TOKENS = ("pair", "mention")
@@ -125,7 +127,9 @@ class LukeRelation(ThresholdClassifier):
         """The given pairs, or those that the suggester gives of the mentions."""
         if (given := doc._.luke_pairs) is None:
             self._warn_of_one_sentence(doc)
-            return suggested_pairs(doc, self.getter(doc), self.suggester, name=self.name)
+            mentions = self.getter(doc)
+            self._warn_of_labels(mentions)
+            return suggested_pairs(doc, mentions, self.suggester, name=self.name)
         return given_pairs(doc, given, name=self.name)
 
     def _warn_of_one_sentence(self, doc: Doc) -> None:
@@ -134,6 +138,18 @@ class LukeRelation(ThresholdClassifier):
                 f"'{self.name}' is asked of pairs of one sentence (same_sentence), but a Doc says nothing of its "
                 "sentences and is taken as one: expect relations between names that are far apart. Put a "
                 "paragraph_sentencizer or the like before it, and leave it enabled.",
+                stacklevel=3,
+            )
+
+    def _warn_of_labels(self, mentions: Sequence[Span]) -> None:
+        """Mentions of spaCy's own pipelines are between no relation that knows "PER" and "LOC"."""
+        known = {label for pair in getattr(self.suggester, "types", None) or () for label in pair}
+        known = known or {label for sides in self.between.values() for side in sides for label in side}
+        if known and (others := _OF_SPACY.intersection(span.label_ for span in mentions) - known):
+            warnings.warn(
+                f"'{self.name}' asks for relations of mentions that are {', '.join(sorted(known))}, but a Doc has some "
+                f"that are {', '.join(sorted(others))}, of spaCy's own pipelines: expect no relations of these. Give "
+                "luke_ner overwrite = true, or leave spaCy's ner out.",
                 stacklevel=3,
             )
 

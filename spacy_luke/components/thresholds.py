@@ -72,35 +72,36 @@ def precise_threshold(
 def best_by_score(
     proc: Any, setting: str, thresholds: Iterable[float], examples: Sequence[Example], found: Any, *, metric: str
 ) -> tuple[float, float]:
-    """The threshold with which a component's scorer gives the highest `metric`, and that; of equal ones the nearest to
-    0.
+    """The threshold with which a component's scorer gives the highest `metric`, and that; of equal ones the one that
+    the component has, or else the nearest to 0.
 
     proc: the component, whose `setting` is the threshold and stays as it is. found: what it predicts for the examples'
     predicted Docs, which are annotated.
     """
     docs, before = [example.predicted for example in examples], proc.cfg[setting]
-    best = (-1.0, 0.0, 0.0)
+    best = (-1.0, False, 0.0, 0.0)
     try:
-        for threshold in thresholds:
+        for threshold in {*thresholds, *([] if before is None else [before])}:
             proc.cfg[setting] = threshold
             proc.set_annotations(docs, found)
-            best = max(best, (proc.scorer(examples)[metric] or 0.0, -abs(threshold), threshold))
+            score = proc.scorer(examples)[metric] or 0.0
+            best = max(best, (score, threshold == before, -abs(threshold), threshold))
     finally:
         proc.cfg[setting] = before
-    return best[2], best[0]
+    return best[3], best[0]
 
 
-def best_link_threshold(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
-    """rows: see `linker.gold.gold_rows`. RETURNS: the threshold that makes most mentions right, the lowest of equal
-    ones, and this share."""
+def best_link_threshold(rows: Sequence[tuple[float, bool, bool]], *, before: float) -> tuple[float, float]:
+    """rows: see `linker.gold.gold_rows`. RETURNS: the threshold that makes most mentions right, of equal ones the one
+    that was `before`, or else the lowest, and this share."""
     if not rows:
         raise ValueError("Expected examples with linked mentions (kb_id) to tune on, but found none.")
     score, right, nil = (np.array(x) for x in zip(*rows))
-    best = (-1.0, 0.0, 0.0)
-    for threshold in LINK_THRESHOLDS:
+    best = (-1.0, False, 0.0, 0.0)
+    for threshold in {*LINK_THRESHOLDS, before}:
         share = float(np.where(score >= threshold, right, nil).mean())
-        best = max(best, (share, -threshold, threshold))
-    return best[2], best[0]
+        best = max(best, (share, threshold == before, -threshold, threshold))
+    return best[3], best[0]
 
 
 def best_nil_bias(rows: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:

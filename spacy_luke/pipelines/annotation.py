@@ -18,6 +18,7 @@ from ..components.typer import LukeTyper
 from ..kb.knowledge_base import EntityKB
 from ..pages.findings import Describe, Findings, Link, read_findings
 from ..stores.plain_text import read_plain_text
+from .affixes import look_near
 
 ComponentT = TypeVar("ComponentT", bound=LukeComponent)
 Item = TypeVar("Item")
@@ -43,13 +44,15 @@ def annotate_file(
 
 
 class Annotator:
-    """A pipeline, and how what it finds is read: its own labels, knowledge bases, groups of spans.
+    """A pipeline, and how what it finds is read: its own labels, knowledge bases, groups of spans. Its tokenizer looks
+    near the ends of words alone (see `affixes`), so that no text takes more time than its length tells.
 
     component: the luke_ner whose entities are shown, where there are several. Raises ValueError where the pipeline has
     no component of spacy_luke, or not that one.
     """
 
     def __init__(self, nlp: Language, component: str | None = None) -> None:
+        look_near(nlp)
         self.nlp = nlp
         self.name = pipeline_name(nlp)
         ner = _find_ner(nlp, component)

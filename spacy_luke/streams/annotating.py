@@ -208,6 +208,7 @@ class _Making:
         return doc
 
     def _finish(self, one: NumberedText, doc: Doc) -> tuple[Doc, AnnotatedText]:
+        self.writer.check(doc)
         fields = json.loads(one.item.fields) if one.item.fields else {}
         return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name, fields=fields)
 

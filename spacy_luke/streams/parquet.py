@@ -37,6 +37,9 @@ class ParquetWriter:
             self._flush()
         self._table.close()
 
+    def check(self, doc: Doc) -> None:
+        pass
+
     def write(self, doc: Doc, form: AnnotatedText) -> None:
         row = form.model_dump()
         self._rows.append({**row, _FIELDS: json.dumps(row[_FIELDS], ensure_ascii=False)})

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, SpanGroup
 
 from ..annotations import set_document_fields, set_document_id
 from ..pages.schema import AnnotatedText
@@ -20,6 +20,9 @@ class PartWriter(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+    def check(self, doc: Doc) -> None:
+        """ValueError for a Doc that cannot be written as it is."""
 
     def write(self, doc: Doc, form: AnnotatedText) -> None: ...
 
@@ -38,6 +41,9 @@ class LinesWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+
+    def check(self, doc: Doc) -> None:
+        pass
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
         self._file.write(form.model_dump_json().encode() + b"\n")
@@ -60,6 +66,14 @@ class DocsWriter:
         if kind is None:
             self._path.write_bytes(self._docs.to_bytes())
 
+    def check(self, doc: Doc) -> None:
+        for key, group in doc.spans.items():
+            if _is_stale(group):
+                raise ValueError(
+                    f"doc.spans[{key!r}] names other words than it did: spaCy's retokenizer, as of merge_entities, "
+                    "leaves span groups as they were. Load luke_ner with spans_key = null, or delete the group before."
+                )
+
     def write(self, doc: Doc, form: AnnotatedText) -> None:
         set_document_id(doc, form.id)
         set_document_fields(doc, form.fields)
@@ -71,3 +85,11 @@ WRITERS: dict[str, Callable[[Path], PartWriter]] = {
     "parquet": ParquetWriter,
     "spacy": DocsWriter,
 }
+
+
+def _is_stale(group: SpanGroup) -> bool:
+    """Whether words of the Doc were merged or divided since: spans know the characters where they began."""
+    try:
+        return any(span.start_char != group.doc[span.start].idx for span in group)
+    except IndexError:  # a span ends after the last word
+        return True

@@ -9,6 +9,7 @@ from spacy.tokens import DocBin
 from spacy_luke.annotations import get_relations
 from spacy_luke.streams.annotated import AnnotatedParts
 from spacy_luke.streams.run import ApplySettings, apply_pipeline
+from tests.pipelines import make_pipeline
 from tests.streams.runs import SMALL, find, tree
 
 
@@ -73,3 +74,20 @@ def test_docs_of_a_run_are_the_input_of_another(pipeline, lines, tmp_path, plain
     assert [json.loads(x.model_dump_json()) for x in AnnotatedParts.open(tmp_path / "again").texts()] == [
         json.loads(x.model_dump_json()) for x in plain
     ]
+
+
+def test_docs_whose_groups_are_stale_are_listed(lines, tmp_path):
+    """Words were merged after a group was written: what it names is wrong, and spaCy may not save it at all."""
+    nlp = make_pipeline("luke_ner")
+    nlp.get_pipe("luke_ner").cfg.update(spans_key="sc", set_ents=True)
+    nlp.add_pipe("merge_entities")
+    nlp.to_disk(tmp_path / "merged")
+    docs = [nlp(json.loads(line)["text"]) for line in lines.read_text("utf8").splitlines()]
+    merged = [i for i, doc in enumerate(docs) if any(len(x.text.split()) > 1 for x in doc.ents)]
+    assert 0 < len(merged) < len(docs)
+    run = apply_pipeline(tmp_path / "merged", find(lines), tmp_path / "out", settings("spacy"))
+    failures = list(AnnotatedParts.open(tmp_path / "out").failed())
+    assert run.failed == len(failures) > 0
+    assert {int(x["id"][1:]) for x in failures} <= set(merged)
+    assert "names other words than it did" in failures[0]["message"]
+    assert run.documents == len(docs) - len(failures)

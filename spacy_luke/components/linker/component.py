@@ -284,7 +284,8 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         gold_mentions: mentions are the gold ones, and most of them are to be linked as they should be, to their entity
         or to NIL. Where NIL is a candidate, it is not the threshold that is set then, but the `nil_bias`, see
         `best_nil_bias`. nlp: pipeline whose config gets what is set (see `settle`). RETURNS: it and what it gives; of
-        equal thresholds the lowest. Raises ValueError for fewer than `least` gold mentions with an entity.
+        equal thresholds the one that it has, or else the lowest. Raises ValueError for fewer than `least` gold mentions
+        with an entity.
         """
         linked = sum(gold != NIL for example in examples for gold in gold_links(example, self.labels_ignore)[1])
         setting, metric = "threshold", "links_accuracy" if gold_mentions else "links_strict_f"
@@ -298,13 +299,13 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
                 added, reached = best_nil_bias(rows)
                 value = self.nil_bias + added
             else:
-                value, reached = best_link_threshold(rows)
+                value, reached = best_link_threshold(rows, before=self.threshold)
         check_positives(linked, least, name=self.name, what="gold mentions with an entity")
         self.settle(nlp, **{setting: value})
         return {setting: value, metric: reached}
 
     def _best_by_score(self, examples: Sequence[Example], linked: int) -> tuple[float, float]:
-        """The threshold with the best end-to-end score, the lowest of equal ones, and that score."""
+        """The threshold with the best end-to-end score (see `best_by_score`), and that score."""
         if self.scorer is None or not linked:
             missing = "a scorer" if self.scorer is None else "examples with linked mentions (kb_id)"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
