@@ -61,6 +61,7 @@ function factsOf(rules, wanted, shape) {
     reach,
     plain: encoder.plain,
     span_pieces: spanPieces,
+    overlap: 2 * spanPieces,
     batch_words: batch,
     epochs,
     steps,

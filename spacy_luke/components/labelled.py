@@ -25,6 +25,23 @@ class LabelSurvey:
     total: int = 0
 
 
+def make_add_labels(labels: dict[str, list[str]]) -> Callable[[Language], Language]:
+    """`spacy-luke.add_labels.v1`, for [initialize] before_init: add labels to components that are sourced from a
+    trained pipeline, which spaCy does not initialise. What they know already stays.
+
+    labels: of each component by its name, such as {"luke_ner": ["PRODUCT"]}.
+    """
+
+    def add_labels(nlp: Language) -> Language:
+        for name, some in labels.items():
+            component: Any = nlp.get_pipe(name)
+            for label in some:
+                component.add_label(label)
+        return nlp
+
+    return add_labels
+
+
 SurveyT = TypeVar("SurveyT", bound=LabelSurvey)
 
 
@@ -97,7 +114,8 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         return 1
 
     def choose_labels(self, given: list[str] | None, seen: Counter[str], *, where: str) -> None:
-        """Take the labels that were given, or those of the examples; where: they were looked for."""
+        """Take the labels that were given, or those that were added and those of the examples; where: these were looked
+        for. A component that has a head already begins anew, without the labels of before."""
         if given is not None:
             if repeated := sorted(label for label, n in Counter(given).items() if n > 1):
                 raise ValueError(f"The labels given for '{self.name}' repeat {repeated}; expected each once.")
@@ -106,11 +124,12 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
                     f"The labels given for '{self.name}' are {sorted(given)}, but the examples also hold {missing}. "
                     f"Add these to [initialize.components.{self.name}.labels] or remove them from the data."
                 )
-        chosen = given if given is not None else sorted(seen)
+        added = [] if self.head.ready else self.cfg["labels"]
+        chosen = given if given is not None else sorted({*added, *seen})
         if not chosen:
             raise ValueError(
                 f"'{self.name}' found no labels: expected {where} in the examples, "
-                f"or a list in [initialize.components.{self.name}.labels]."
+                f"a list in [initialize.components.{self.name}.labels], or add_label before."
             )
         self.cfg["labels"] = list(chosen)
 
@@ -120,7 +139,9 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         return ValueError(
             f"'{self.name}' does not know {what}; it was initialised with {len(known)} "
             f"{noun}s{f': {known}' if len(known) <= _MOST_LABELS else ''}. Add it to "
-            f"[initialize.components.{self.name}.labels], call add_label, or initialise with data that holds it."
+            f"[initialize.components.{self.name}.labels], or initialise with data that holds it. A component that is "
+            "sourced is not initialised: add_label adds to it, in a config [initialize.before_init] with "
+            '@callbacks = "spacy-luke.add_labels.v1".'
         )
 
     # ---- the beginning

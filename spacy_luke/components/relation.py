@@ -127,7 +127,7 @@ class LukeRelation(ThresholdClassifier):
         """The given pairs, or those that the suggester gives of the mentions."""
         if (given := doc._.luke_pairs) is None:
             self._warn_of_one_sentence(doc)
-            mentions = self.getter(doc)
+            mentions = list(self.getter(doc))
             self._warn_of_labels(mentions)
             return suggested_pairs(doc, mentions, self.suggester, name=self.name)
         return given_pairs(doc, given, name=self.name)
@@ -141,7 +141,7 @@ class LukeRelation(ThresholdClassifier):
                 stacklevel=3,
             )
 
-    def _warn_of_labels(self, mentions: Sequence[Span]) -> None:
+    def _warn_of_labels(self, mentions: Iterable[Span]) -> None:
         """Mentions of spaCy's own pipelines are between no relation that knows "PER" and "LOC"."""
         known = {label for pair in getattr(self.suggester, "types", None) or () for label in pair}
         known = known or {label for sides in self.between.values() for side in sides for label in side}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer
+from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
 
 WINDOW = 256  # characters at an end in which an affix is looked for
 

@@ -182,6 +182,7 @@ def facts_of(wanted: Wanted, shape: Shape) -> dict[str, Fact]:
         "reach": reach,
         "plain": encoder["plain"],
         "span_pieces": span_pieces,
+        "overlap": 2 * span_pieces,
         "batch_words": batch_words,
         "epochs": epochs,
         "steps": steps,

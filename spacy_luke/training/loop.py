@@ -28,6 +28,7 @@ from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from ..stores.progress import PAUSE
 from .console import Log
+from .dev_gold import faults_of_dev
 from .evaluation import make_evaluation
 from .resume import RESUME, RUN_FOLDERS, check_output, identity_of, name_parameters, read_state, save_run_state
 from .shares import SeenWindows, check_components, copy_weights, update
@@ -179,6 +180,9 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
     write(printer.info(describe_plan(config, plan, len(examples or []))))
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
+    if processes.is_main:
+        for fault in faults_of_dev(nlp, dev_corpus(nlp), T["frozen_components"]):
+            write(printer.warn(fault))
     if processes.size > 1:
         write(printer.info(f"{processes.size} processes learn from a share of each batch"))
         copy_weights(nlp, processes)

@@ -29,14 +29,20 @@ def in_order(examples: Sequence[Example], *, seed: int, epoch: int) -> list[Exam
     return order
 
 
+_LEAST = {"eval_frequency": 1, "accumulate_gradient": 1, "max_steps": 0, "max_epochs": -1, "patience": 0}
+
+
 def plan_training(config: dict[str, Any], examples: Sequence[Example] = ()) -> TrainingPlan:
     """Count the updates of a training until max_epochs or max_steps ends it, whichever comes first.
 
     config: interpolated. examples: the training data; none where they are streamed. spaCy's loops make one update more
     than max_steps says, and so does this package's. accumulate_gradient divides batches, and makes no more or fewer of
-    them.
+    them. Raises ValueError for a number of [training] that is too small.
     """
     T = config["training"]
+    for name, least in _LEAST.items():
+        if T.get(name) is not None and T[name] < least:
+            raise ValueError(f"[training] {name} must be {least} or more, but it is {T[name]}.")
     most = T["max_steps"] + 1 if T["max_steps"] else None
     epochs = max(T["max_epochs"], 0)
     if not examples or (most is None and not epochs):

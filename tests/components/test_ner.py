@@ -7,6 +7,7 @@ from spacy.training.loop import create_evaluation_callback
 from spacy.util import filter_spans, registry
 
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.components.labelled import make_add_labels
 from tests.components.recognised import MODES, TEXTS, found_in, make_examples, make_ner, make_noisy_ner, trained
 from tests.tiny import SENTENCES, make_checkpoint
 
@@ -286,9 +287,21 @@ def test_add_label():
 
 
 def test_add_label_before_initialisation():
-    _, ner = make_ner(initialize=False)
+    """A label that the data lack stays, as in spaCy's own components; one that begins anew learns those of its data."""
+    nlp, ner = make_ner(initialize=False)
     ner.add_label("X")
     assert ner.labels == ("X",)
+    for expected in (("LOC", "ORG", "PER", "X"), ("LOC", "ORG", "PER")):
+        ner.initialize(lambda: make_examples(nlp), nlp=nlp, weights=make_checkpoint)
+        assert ner.labels == expected
+
+
+def test_labels_for_sourced_components():
+    nlp = trained()
+    make_add_labels({"luke_ner": ["CITY", "PER"]})(nlp)
+    assert nlp.get_pipe("luke_ner").labels == ("LOC", "ORG", "PER", "CITY")
+    with pytest.raises(KeyError, match="luke_typer"):
+        make_add_labels({"luke_typer": ["city"]})(nlp)
 
 
 def test_head_of_a_fine_tuned_checkpoint_is_taken_over():

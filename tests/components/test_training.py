@@ -1,5 +1,6 @@
 """Training from a config: `spacy train`, and `spacy luke train`, which goes on after a kill as if nothing had been."""
 
+import io
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import torch
 from spacy.cli._util import app as spacy_app
 from spacy.cli.debug_config import debug_config
 from spacy.cli.train import train as spacy_train
+from spacy.tokens import DocBin, Span
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from typer.testing import CliRunner
@@ -198,6 +200,32 @@ def test_resume_after_a_kill_between_two_renames(config_path, uninterrupted, tmp
         (tmp_path / part).rename(tmp_path / f".{part}.old")
     quiet(start(config_path), tmp_path, resume=True)
     assert files(tmp_path) == uninterrupted
+
+
+def test_faults_of_the_dev_data_are_said(config_path, tmp_path):
+    """Scores cannot tell of labels that only the dev data have, nor of what these have not."""
+    paths = load_config(config_path)["paths"]
+    docs = list(DocBin().from_disk(paths["train"]).get_docs(spacy.blank("en").vocab))
+    for name, label in (("other", "CITY"), ("none", None)):
+        for doc in docs:
+            doc.set_ents([Span(doc, x.start, x.end, label=label) for x in doc.ents] if label else [])
+        DocBin(docs=docs).to_disk(tmp_path / f"{name}.spacy")
+        overrides = {"paths.dev": str(tmp_path / f"{name}.spacy"), "training.max_steps": 1}
+        out = io.StringIO()
+        loop.train(init_nlp(load_config(config_path, overrides=overrides)), tmp_path / name, stdout=out)
+        told = " ".join(out.getvalue().split())
+        assert ("The dev data have CITY (" in told) == (name == "other")
+        assert ("The dev data have no entities in doc.ents for 'luke_ner'" in told) == (name == "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [("eval_frequency", 0, 1), ("accumulate_gradient", 0, 1), ("max_steps", -2, 0), ("patience", -1, 0)],
+)
+def test_numbers_of_a_training(config_path, tmp_path, name, value, least):
+    config = load_config(config_path, overrides={f"training.{name}": value})
+    with pytest.raises(ValueError, match=rf"\[training\] {name} must be {least} or more, but it is {value}"):
+        loop.train(init_nlp(config), tmp_path / "out")
 
 
 def test_nothing_to_resume(config_path, tmp_path):

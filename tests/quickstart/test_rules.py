@@ -42,12 +42,15 @@ def test_nested_entities():
 
 
 @pytest.mark.parametrize(
-    ("longest", "pieces", "window"), [(8, None, 128), (9, 24, 128), (31, 64, 144), (40, 80, 176), (900, 248, 512)]
+    ("longest", "pieces", "window"),
+    [(8, None, 128), (9, 24, 128), (31, 64, 144), (32, 64, 144), (33, 72, 160), (40, 80, 176), (900, 248, 512)],
 )
 def test_long_entities(longest, pieces, window):
     """A window has room for twice their pieces, which luke_ner asks for."""
     found = config(NER._replace(longest_span=longest), "ner")["components"]["luke_ner"]
     assert (found.get("max_span_pieces"), found["max_window"]) == (pieces, window)
+    assert found.get("overlap", 128) >= 2 * (pieces or 16)  # or luke_ner would refuse
+    assert ("overlap" in found) == (longest > 32)
     assert (
         "max_window" not in config(NER._replace(longest_span=longest), "ner", encoder="base")["components"]["luke_ner"]
     )

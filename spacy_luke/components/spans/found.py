@@ -58,8 +58,9 @@ class FoundSpans:
         free = blocked[self.start_E] == blocked[self.end_E]
         for entity in entities:
             free &= (self.end_E <= entity.start) | (self.start_E >= entity.end)
-        chosen = np.flatnonzero(free)
-        return chosen[greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])]
+        chosen: NDArray[np.int64] = np.flatnonzero(free)
+        best = greedy_flat(self.start_E[chosen], self.end_E[chosen], self.logit_E[chosen])
+        return np.asarray(chosen[best], dtype=np.int64)
 
     def shown(
         self, bias: float, *, before: float, flat: bool, chance: float = 0.0

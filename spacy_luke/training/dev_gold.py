@@ -1,0 +1,49 @@
+"""What a reader of the log should know of the dev data: scores cannot tell what these do not have."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+_SHOWN = 8  # labels of a fault
+
+
+@runtime_checkable
+class FindsSpans(Protocol):
+    """A luke_ner, in what is asked of it here."""
+
+    @property
+    def gold_place(self) -> str: ...
+
+    @property
+    def labels(self) -> Sequence[str]: ...
+
+    def gold_spans(self, reference: Doc) -> list[Span]: ...
+
+
+def faults_of_dev(nlp: Language, examples: Iterable[Example], frozen: Collection[str]) -> Iterator[str]:
+    """Of each luke_ner that learns: that there is no gold for it, or some under labels that it does not know.
+    examples: the dev data."""
+    pipes: list[tuple[str, Any]] = [(name, x) for name, x in nlp.pipeline if name not in frozen]
+    learning: dict[str, FindsSpans] = {name: x for name, x in pipes if isinstance(x, FindsSpans)}
+    labels: dict[str, Counter[str]] = {name: Counter() for name in learning}
+    for example in examples if learning else ():
+        for name, ner in learning.items():
+            labels[name].update(span.label_ for span in ner.gold_spans(example.reference))
+    for name, counts in labels.items():
+        known = set(learning[name].labels)
+        strange = [f"{label} ({n:,})" for label, n in counts.most_common() if label not in known]
+        if not counts:
+            yield (
+                f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell which pipeline is "
+                "the best, and patience ends the training early. Give other dev data, or look at their labels."
+            )
+        elif strange:
+            more = f" and {len(strange) - _SHOWN} more labels" if len(strange) > _SHOWN else ""
+            yield (
+                f"The dev data have {', '.join(strange[:_SHOWN])}{more}, which '{name}' does not learn, as the "
+                "training data lack them: they count as missed, and what is found in their places as wrong."
+            )
