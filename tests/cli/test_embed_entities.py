@@ -35,7 +35,7 @@ def test_vectors(folder):
     assert status == 0, output
     assert "Made 5 of 5 vectors of 32 numbers" in output
     kb = EntityKB.open(folder / "kb")
-    one = TextEncoder(make_checkpoint(), normalise=False).encode(["Q1. what it is"])
+    one = TextEncoder(make_checkpoint(), normalise=False).encode(["Name 1. what it is"])
     assert np.allclose(kb.vectors.gather([kb.vectors.row("Q1")]), one, atol=1e-5)
     (folder / "more.jsonl").write_text(json.dumps({"id": "Q7", "names": ["Name"]}) + "\n", encoding="utf8")
     add_to_kb(kb, [folder / "more.jsonl"])
