@@ -109,7 +109,7 @@ def make_doc(
     Relations are kept all the same. Gold of linking (record.links) that overlaps is no error: where a document has any,
     all its mentions are in doc.spans["luke_links"] too, and doc.ents has the outermost ones.
     counts: gets the number of entities "left out" so, of "equal relations", of "empty mentions", and "notes: ..." of
-        the record.
+        the record, and of words that were divided and mentions that grew.
 
     Raises ValueError, naming the record, for what does not align or overlaps so, places outside the document, and a
     relation or pair whose head is its tail.
@@ -119,11 +119,15 @@ def make_doc(
     counts = Counter() if counts is None else counts
     doc = _tokenize(nlp, record)
     if record.text is not None and align == "split":
-        _split_words(doc, record, record.text)
+        _split_words(doc, record, record.text, counts)
     if record.sentence_starts is not None:
         for word in doc:
             word.is_sent_start = (word.i if record.text is None else word.idx) in record.sentence_starts
     spans = [_span_of(doc, record, mention, align=align) for mention in record.mentions]
+    if record.text is not None and align == "expand":
+        places = [_trim(record, record.text, mention) for mention in record.mentions]
+        grown = sum((x.start_char, x.end_char) != place for x, place in zip(spans, places, strict=True))
+        counts.update({"notes: mentions that begin or end inside a word, grown to whole words": grown} if grown else {})
     _set_relations(doc, spans, record, counts)
     if record.has_entities:
         ids = record.links
@@ -178,13 +182,14 @@ def _join(nlp: Language, first: str, second: str) -> Doc:
     return doc
 
 
-def _split_words(doc: Doc, record: Record, text: str) -> None:
-    """Make words begin and end where mentions do."""
+def _split_words(doc: Doc, record: Record, text: str, counts: Counter[str]) -> None:
+    """Make words begin and end where mentions do; those that are divided are counted."""
     edges = {edge for mention in record.mentions for edge in _trim(record, text, mention)}
     with doc.retokenize() as retokenizer:
         for word in doc:
             inner = sorted(edge - word.idx for edge in edges if word.idx < edge < word.idx + len(word))
             if inner:
+                counts["notes: words divided where a mention begins or ends inside; other texts have them whole"] += 1
                 cuts = [0, *inner, len(word)]
                 parts = [word.text[a:b] for a, b in zip(cuts, cuts[1:])]
                 retokenizer.split(word, parts, heads=[(word, i) for i in range(len(parts))])

@@ -120,6 +120,19 @@ def test_offsets_within_words(write, offsets):
     assert piece.strip() in doc.ents[0].text
 
 
+def test_words_that_mentions_cut_are_counted(write):
+    """In other texts they are whole, and such mentions cannot be found as they are."""
+    path = write({"text": "PwC.com and Acme. left", "spans": [[0, 3, "ORG"], [12, 16, "ORG"], [18, 22, "V"]]})
+    for align, expected, note in (
+        ("split", ["PwC", "Acme", "left"], "words divided"),
+        ("expand", ["PwC.com", "Acme", "left"], "mentions that begin or end inside a word"),
+    ):
+        counts = Counter()
+        (doc,) = jsonl_docs(spacy.blank("en"), path, align=align, counts=counts)
+        assert [x.text for x in doc.ents] == expected
+        assert [n for name, n in counts.items() if name.startswith(f"notes: {note}")] == [1]
+
+
 def test_equal_mentions_count_once(write):
     (doc,) = read_docs(write({"text": TEXT, "spans": [[0, 6, "A"], [0, 6, "A"], [1, 6, "A"]]}), align="expand")
     assert triples(doc.ents) == [("Angela", "A")]
