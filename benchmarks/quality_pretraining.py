@@ -321,7 +321,8 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "aida: in-KB",
         "accuracy on testb without priors, candidates of PPRforNED; untrained: before any document of AIDA was seen. "
         "Above: the",
-        "difference on the same seeds, and where 95 of 100 draws of documents and seeds have it (paired bootstrap).",
+        "difference on the same seeds whose predictions were kept, and where 95 of 100 draws of documents and seeds",
+        "have it (paired bootstrap).",
         "",
         "| data | system | score | ± | above start | above mlm | untrained | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|---|---|",
