@@ -21,7 +21,7 @@ from typing import Any
 from distillation import mean_of, read_test
 from machine import describe_machine, instructions
 from measuring import RESULTS
-from paired import answers_of_docs, keep
+from paired import answers_of_ents, keep
 from runs import add_line
 
 LINES = RESULTS / "beside_cnn.jsonl"
@@ -61,7 +61,7 @@ def measure(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     machine = {**describe_machine(), "instructions": ", ".join(instructions())}
     for told, f, test, speed in zip(described, scores, tests, speeds.words_per_second, strict=True):
         name = "cnn" if told["system"] == CNN else f"{told['system'].split()[-1]}{told['layers']}-{told['format']}"
-        answers = answers_of_docs([x.reference for x in test], [x.predicted for x in test])
+        answers = answers_of_ents(test)
         told["predictions"] = keep(f"beside_cnn/{name}-{seed}.jsonl", answers)
         beside = {"beside_cnn": speed / speeds.words_per_second[0], "above_cnn": f - scores[0]}
         yield {**told, "seed": seed, "f": f, "words_per_second": speed, **beside, "core": speeds.core, **machine}

@@ -18,7 +18,7 @@ from typing import Any
 import quality
 import quality_cloze
 import quality_tasks
-from paired import compare_lines, count, count_macro
+from paired import compare_lines, counts_of
 from quality_pretraining import flat, make_shards, pretrain
 from runs import (
     describe_mean,
@@ -173,7 +173,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     systems = {**TASKS, RECORD: TASKS["cloze"]}
     baseline = {task: group for (task, system), group in groups if system == systems[task][0]}
     for (task, system), group in groups:
-        gap = compare_lines(baseline.get(task, []), group, counts=count_macro if task == "semeval" else count)
+        gap = compare_lines(baseline.get(task, []), group, counts=counts_of(task))
         cells = [task, system, *describe_mean([x["f"] for x in group])]
         cells += ["" if gap is None or system == systems[task][0] else str(gap), describe_seeds(group)]
         lines.append("| " + " | ".join([*cells, *describe_seconds(group)]) + " |")

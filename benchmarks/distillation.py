@@ -23,7 +23,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import MINILM, RESULTS, data_parser, name_of
-from paired import answers_of_docs, keep
+from paired import answers_of_ents, keep
 from runs import add_line
 
 CONFIG = Path(__file__).parents[1] / "configs" / "ner_small.cfg"
@@ -113,7 +113,7 @@ def make(options: argparse.Namespace, folder: Path, kind: str, layers: int) -> t
         nlp = spacy.load(pipeline)
         test = read_test(nlp, folder)
         found = main_scores(nlp, test)["luke_ner"]
-        answers = answers_of_docs([x.reference for x in test], [x.predicted for x in test])
+        answers = answers_of_ents(test)
         (output / "answers.json").write_text(json.dumps(answers), encoding="utf8")
         score.write_text(json.dumps(found), encoding="utf8")
         print(f"{kind}, {layers} layers, seed {options.seed}: F1 {score.read_text(encoding='utf8')}", flush=True)

@@ -134,7 +134,7 @@ def run(
         if not system.inference:
             for part, test in tests.items():
                 found = judge([example_of(nlp, doc) for doc in test], partial(map, link_by_prior))
-                found = {"predictions": keep_links(notes, part, "none", found.pop("answers"), folder=folder), **found}
+                found["predictions"] = keep_links(notes, part, "none", found.pop("answers"), folder=folder)
                 yield {"part": part, **notes, "inference": "none", **found, **describe_machine()}
             return
         train = read_part(nlp, options, "train")

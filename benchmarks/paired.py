@@ -59,11 +59,10 @@ def answers_of_mentions(gold: Iterable[Sequence[Any]], found: Iterable[Sequence[
     ]
 
 
-def answers_of_docs(gold: Iterable[Any], found: Iterable[Any]) -> list[Answers]:
-    """The entities of Docs."""
-    return answers_of_mentions(
-        *([[(x.start, x.end, x.label_) for x in doc.ents] for doc in docs] for docs in (gold, found))
-    )
+def answers_of_ents(examples: Sequence[Any]) -> list[Answers]:
+    """The entities in doc.ents of examples."""
+    pairs = [x.reference for x in examples], [x.predicted for x in examples]
+    return answers_of_mentions(*([[(x.start, x.end, x.label_) for x in doc.ents] for doc in docs] for docs in pairs))
 
 
 def keep(path: str, answers: Sequence[Answers]) -> str:
@@ -92,7 +91,9 @@ def count(documents: Sequence[Answers], *, macro: bool = False) -> Floats:
     return counts_DL3
 
 
-count_macro = partial(count, macro=True)
+def counts_of(task: str) -> Callable[[Sequence[Answers]], Floats]:
+    """How the answers to a task are counted: SemEval-2010's by label."""
+    return partial(count, macro=task == "semeval")
 
 
 def score(counts: Floats) -> Floats:

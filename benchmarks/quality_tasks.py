@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from paired import Answers, answers_of, compare_lines, count, count_macro, keep
+from paired import Answers, answers_of, compare_lines, counts_of, keep
 from runs import (
     batches,
     describe_mean,
@@ -336,7 +336,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     for (task, size, system, _), group in groups:
         entities = [x["scores"]["ents_f"] for x in group if x["scores"].get("ents_f")]
         name = f"{system}, tokens = mention" if group[0]["settings"]["tokens"] == "mention" else system
-        gap = compare_lines(baseline.get((task, size), []), group, counts=count_macro if task == "semeval" else count)
+        gap = compare_lines(baseline.get((task, size), []), group, counts=counts_of(task))
         cells = [task, f"{size:,}", name, *describe_mean([x["f"] for x in group])]
         cells += ["" if gap is None or system == BASELINE else str(gap), f"{mean(entities):.1f}" if entities else ""]
         cells += [describe_seeds(group), str(group[0]["settings"]["epochs"]), *describe_seconds(group)]

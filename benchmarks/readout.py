@@ -21,7 +21,7 @@ from typing import Any
 import common_start
 import quality_tasks
 from machine import describe_machine
-from paired import compare_lines, count, count_macro, keep, score
+from paired import compare_lines, count, counts_of, keep, score
 from runs import describe_runs, group_runs, make_parser, run_as_asked, start
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -178,9 +178,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     for (task, encoder, system), group in groups:
         said = []
         for base in ("markers", "luke"):
-            gap = compare_lines(
-                of.get((task, encoder, base), []), group, counts=count_macro if task == "semeval" else count
-            )
+            gap = compare_lines(of.get((task, encoder, base), []), group, counts=counts_of(task))
             said.append("" if gap is None or base == system else str(gap))
         x = group[-1]
         cells = [task, encoder, system, f"{x['width']:,}", f"{x['norm']}", f"{x['f']:.1f}", *said]

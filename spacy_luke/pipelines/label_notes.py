@@ -11,8 +11,7 @@ from ..components.ner import LukeNER
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..scorers.items import ScoredItem
-
-_SHOWN = 8  # labels of a note
+from ..training.dev_gold import listed_labels
 
 
 def label_notes(
@@ -35,17 +34,13 @@ def label_notes(
     if strange:
         how = " --labels says what they mean, such as --labels PERSON=PER,GPE=LOC." if task == ENTITIES else ""
         notes.append(
-            f"'{proc.name}' does not know {_listed(strange)}, which the gold has: they count as missed, and what is "
-            f"found in their places as wrong.{how}"
+            f"'{proc.name}' does not know {listed_labels(strange)}, which the gold has: they count as missed, and what "
+            f"is found in their places as wrong.{how}"
         )
     if beyond and meant & known:
         left = ",".join(sorted(meant & known))
         how = f" If the data do not annotate these, leave them out: --annotates {left}" if task == ENTITIES else ""
-        notes.append(f"'{proc.name}' found {_listed(beyond)}, which the gold nowhere has: they count as wrong.{how}")
+        notes.append(
+            f"'{proc.name}' found {listed_labels(beyond)}, which the gold nowhere has: they count as wrong.{how}"
+        )
     return notes
-
-
-def _listed(counts: Counter[str]) -> str:
-    shown = [f"{label} ({n:,})" for label, n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))]
-    more = f" and {len(shown) - _SHOWN} more labels" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more

@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-_SHOWN = 8  # labels of a fault
+_SHOWN = 8  # labels of a message
 
 
 @runtime_checkable
@@ -35,15 +35,21 @@ def faults_of_dev(nlp: Language, examples: Iterable[Example], frozen: Collection
             labels[name].update(span.label_ for span in ner.gold_spans(example.reference))
     for name, counts in labels.items():
         known = set(learning[name].labels)
-        strange = [f"{label} ({n:,})" for label, n in counts.most_common() if label not in known]
+        strange = Counter({label: n for label, n in counts.items() if label not in known})
         if not counts:
             yield (
                 f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell which pipeline is "
                 "the best, and patience ends the training early. Give other dev data, or look at their labels."
             )
         elif strange:
-            more = f" and {len(strange) - _SHOWN} more labels" if len(strange) > _SHOWN else ""
             yield (
-                f"The dev data have {', '.join(strange[:_SHOWN])}{more}, which '{name}' does not learn, as the "
-                "training data lack them: they count as missed, and what is found in their places as wrong."
+                f"The dev data have {listed_labels(strange)}, which '{name}' does not learn, as the training data lack "
+                "them: they count as missed, and what is found in their places as wrong."
             )
+
+
+def listed_labels(counts: Counter[str]) -> str:
+    """The most frequent labels, with how often each is there, and how many more there are."""
+    shown = [f"{label} ({n:,})" for label, n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))]
+    more = f" and {len(shown) - _SHOWN} more labels" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more
