@@ -25,6 +25,7 @@ from wasabi.printer import Printer
 from ..stores.plain_text import not_utf8
 
 _HELP = "Show the whole traceback of an error"
+_RESUME = "What was saved in {} stays: the same command with --resume goes on from the last saved state."
 _LONGEST = 4000  # characters of a message: some libraries print a whole config
 _FULL = {  # advice by the numbers of the system's errors
     errno.EFBIG: "Is the disk full, or the size of files limited?",
@@ -43,14 +44,21 @@ def with_one_message(function: Callable[..., None], *, failed: str) -> Callable[
     """The command `function` with the option --traceback; an exception ends it with exit code 1 and one message, and
     warnings are shown without their places in the code.
 
-    failed: the first line of the message. Exceptions of the command line itself (usage, Ctrl-C, exit) pass.
+    failed: the first line of the message. Exceptions of the command line itself (usage, Ctrl-C, exit) pass; where the
+    command can go on after Ctrl-C, it says so.
     """
+
+    resumes = "resume" in signature(function).parameters
 
     @wraps(function)
     def command(*args: Any, traceback: bool, **kwargs: Any) -> None:
         try:
             with plain_warnings():
                 function(*args, **kwargs)
+        except KeyboardInterrupt:
+            if resumes:
+                msg.warn(f"Stopped. {_RESUME.format(kwargs['output'])}", spaced=True)
+            raise
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort)):
                 raise

@@ -90,3 +90,9 @@ def _describe(graph: Graph) -> None:
     counts += [(f"triples, {split}", len(found)) for split, found in graph.triples.items()]
     counts += [(f"excluded: {what}", count) for what, count in graph.excluded.items()]
     msg.table([(what, f"{count:,}") for what, count in counts], aligns=("l", "r"))
+    for split in ("valid", "test"):
+        if strange := graph.untrained(split):
+            msg.warn(
+                f"{strange:,} of the {len(graph.triples[split]):,} triples of {split} have an entity or a relation "
+                "that no training triple has: nothing is learnt for it, and their ranks lower the figures."
+            )

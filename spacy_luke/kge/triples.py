@@ -1,11 +1,12 @@
 """Reading knowledge graphs: triples by name or OpenKE's numbers, plain or .gz; facts that must not be learnt are
 removed.
 
-train.tsv      head TAB relation TAB tail, names, a triple a line (FB15k-237, CoDEx)
+train.tsv      head TAB relation TAB tail, names, a triple a line, no line that names columns (FB15k-237, CoDEx)
 train2id.txt   OpenKE and ERNIE: the number of triples, then `head tail relation` as numbers from 0; names from
                entity2id.txt and relation2id.txt beside it (their number, then name TAB number), where they are there
 """
 
+import codecs
 import warnings
 from array import array
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,11 @@ from ..stores.opening import open_source
 from ..stores.plain_text import not_utf8, read_text
 
 TRIPLE_SPLITS = ("train", "valid", "test")
+_HEADERS = (  # first lines that name columns, in small letters
+    {"head", "subject", "subj", "source", "from", "h", "s"},
+    {"relation", "predicate", "pred", "property", "rel", "edge", "label", "r", "p"},
+    {"tail", "object", "obj", "target", "to", "t", "o"},
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,13 @@ class Graph:
     def trained_entities(self) -> np.ndarray:
         """int64, ascending: the entities of one or more training triples; others have no vector worth the name."""
         return np.unique(self.triples["train"][:, [0, 2]]).astype(np.int64)
+
+    def untrained(self, split: str) -> int:
+        """How many triples of a split have an entity or a relation that no training triple has: their ranks are those
+        of vectors that nothing was learnt for."""
+        known_E, known_R = self.trained_entities(), np.unique(self.triples["train"][:, 1])
+        triples = self.triples[split]
+        return int((~(np.isin(triples[:, [0, 2]], known_E).all(1) & np.isin(triples[:, 1], known_R))).sum())
 
 
 def read_graph(
@@ -132,7 +145,7 @@ def _read_triples(path: Path, names: _Names, *, progress: bool) -> np.ndarray:
     if not path.is_file():
         raise ValueError(f"There is no file of triples {path}.")
     with open_source(path, progress=progress) as file:
-        first = file.readline()
+        first = file.readline().removeprefix(codecs.BOM_UTF8)
         if first.strip().isdigit():
             return _read_openke(file, path, int(first), names)
         return _read_named(_lines(first, file), path, names)
@@ -159,6 +172,14 @@ def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray
             parts = line.decode("utf8").rstrip("\r").split("\t")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}, line {i}: {not_utf8(error, path)}") from error
+        if parts == [""]:
+            continue
+        if (
+            i == 1
+            and len(parts) == 3
+            and all(x.strip().lower() in known for x, known in zip(parts, _HEADERS, strict=True))
+        ):
+            raise ValueError(f"{path}, line 1: expected a triple, but {parts} names columns. Remove this line.")
         if len(parts) != 3 or not all(parts):
             raise ValueError(
                 f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}."

@@ -181,7 +181,8 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
     if processes.is_main:
-        for fault in faults_of_dev(nlp, dev_corpus(nlp), T["frozen_components"]):
+        trained = {example.reference.text for example in examples or ()}
+        for fault in faults_of_dev(nlp, dev_corpus(nlp), T["frozen_components"], trained=trained):
             write(printer.warn(fault))
     if processes.size > 1:
         write(printer.info(f"{processes.size} processes learn from a share of each batch"))

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke import cli
 from spacy_luke.checkpoint.checkpoint import write_huggingface
-from spacy_luke.cli.errors import explain
+from spacy_luke.cli.errors import explain, with_one_message
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.readers.jsonl import jsonl_docs
 from tests.tiny import make_checkpoint
@@ -279,3 +279,19 @@ def test_a_full_disk_is_named():
     assert explain(OSError(errno.ENOSPC, "No space"), output=Path("out/kb")) == told
     named = OSError(errno.ENOSPC, "No space", "tmp/run-1")
     assert explain(named, output="out/kb").startswith("tmp/run-1: No space. Free")
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_control_c_leaves(capsys, goes_on):
+    """A command that can go on says so."""
+
+    def stopped(output: Path) -> None:
+        raise KeyboardInterrupt
+
+    def stopped_run(output: Path, resume: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        with_one_message(stopped_run if goes_on else stopped, failed="")(traceback=False, output=Path("runs/a"))
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("What was saved in runs/a stays: the same command with --resume goes on" in told) == goes_on

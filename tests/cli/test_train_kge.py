@@ -47,6 +47,13 @@ def test_vectors_and_figures(run, tmp_path):
     assert f"test {found['test']['mrr']:.4f}" in text
 
 
+def test_held_out_triples_that_nothing_was_learnt_for_are_said(run, tmp_path):
+    (tmp_path / "held.tsv").write_text("Q3\tP0\tQ9\nQ4\tP9\tQ9\n", encoding="utf8")
+    code, text = run("--valid", "held.tsv")
+    assert code == 0, text
+    assert "1 of the 2 triples of valid have an entity or a relation that no training triple has" in text
+
+
 def test_every_setting_arrives(run, tmp_path):
     settings = {
         "loss": "nssa", "margin": 3.0, "temperature": 0.5, "norm": 1, "learning_rate": 0.02, "seed": 5,

@@ -218,6 +218,19 @@ def test_faults_of_the_dev_data_are_said(config_path, tmp_path):
         assert ("The dev data have no entities in doc.ents for 'luke_ner'" in told) == (name == "none")
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_dev_texts_that_are_trained_on_are_said(config_path, tmp_path, shared):
+    nlp = spacy.blank("en")
+    doc = nlp("Clara met Mozart in Vienna .")
+    doc.ents = [Span(doc, 0, 1, "PER"), Span(doc, 4, 5, "LOC")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "new.spacy")
+    dev = load_config(config_path)["paths"]["train"] if shared else str(tmp_path / "new.spacy")
+    overrides = {"training.max_steps": 1, "paths.dev": dev}
+    out = io.StringIO()
+    loop.train(init_nlp(load_config(config_path, overrides=overrides)), tmp_path / "out", stdout=out)
+    assert ("dev texts are training texts, too" in " ".join(out.getvalue().split())) == shared
+
+
 @pytest.mark.parametrize(
     ("name", "value", "least"),
     [("eval_frequency", 0, 1), ("accumulate_gradient", 0, 1), ("max_steps", -2, 0), ("patience", -1, 0)],

@@ -44,6 +44,19 @@ def test_lines_over_the_size_of_a_read(tmp_path):
     assert ["\t".join(triple) for triple in named(graph)] == lines
 
 
+def test_what_editors_leave_is_no_part_of_a_name(tmp_path):
+    """A mark of the byte order, line ends of Windows, and lines with nothing on them."""
+    graph = read_graph([write(tmp_path, "train.tsv", "\ufeffQ1\tP1\tQ2\r\n\r\nQ2\tP1\tQ1\r\n\n")])
+    assert named(graph) == [("Q1", "P1", "Q2"), ("Q2", "P1", "Q1")]
+
+
+def test_triples_of_what_no_training_triple_has_are_counted(tmp_path):
+    train = write(tmp_path, "train.tsv", "Q1\tP1\tQ2\nQ2\tP2\tQ3\n")
+    valid = write(tmp_path, "valid.tsv", "Q3\tP1\tQ1\nQ1\tP3\tQ2\nQ9\tP1\tQ1\nQ1\tP2\tQ9\n")
+    graph = read_graph([train], valid=valid)
+    assert (graph.untrained("valid"), graph.untrained("train"), graph.untrained("test")) == (3, 0, 0)
+
+
 def test_openke(tmp_path):
     """Its order is head, tail, relation; its tables may be in any order; without them the numbers are the names."""
     train = write(tmp_path, "train2id.txt", "2\n0 2 1\n2\t1\t0\n")
@@ -77,6 +90,8 @@ def test_excluded_pairs_go_in_both_directions(tmp_path):
             "train.tsv, line 2: expected `head TAB relation TAB tail`, but got 'Q1",
         ),
         ({"train.tsv": "Q1\tP1\t\n"}, "line 1"),
+        ({"train.tsv": "head\trelation\ttail\nQ1\tP1\tQ2\n"}, "line 1: .*names columns. Remove this line"),
+        ({"train.tsv": "\ufeffSubject\tpredicate\tobject\r\nQ1\tP1\tQ2\r\n"}, "line 1: .*names columns"),
         ({"train.tsv": ""}, "Expected triples to learn from in .*train.tsv, but there are none"),
         ({"train.tsv": LINES, "exclude": "Q1\n"}, "exclude, line 1: expected `entity TAB entity`.* but got 'Q1'"),
         (
