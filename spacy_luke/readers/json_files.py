@@ -14,12 +14,15 @@ T = TypeVar("T")
 def read_json(path: str | Path) -> Any:
     """The value of a JSON file; ValueError with file and line where it is none."""
     path = Path(path)
+    text = read_text(path)
     try:
-        return parse_json(read_text(path))
+        data = parse_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{path}, line {error.lineno}: expected JSON, but {error.msg} (column {error.colno})."
         ) from None
+    _check_unicode(str(path), text, data)
+    return data
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -88,4 +91,20 @@ def _parse(where: str, raw: bytes, encoding: str) -> dict[str, Any]:
         ) from None
     if not isinstance(data, dict):
         raise ValueError(f"{where}: expected an object, one a line, but got {str(data)[:80]!r}.")
+    _check_unicode(where, raw.decode(encoding), data)
     return data
+
+
+def _check_unicode(where: str, text: str, data: Any) -> None:
+    """ValueError for half of a pair of surrogates, which JSON can write and no text can hold."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return
+    try:
+        json.dumps(data, ensure_ascii=False).encode("utf8")
+    except UnicodeEncodeError as error:
+        before = error.object[max(0, error.start - 40) : error.start]
+        raise ValueError(
+            f"{where}: expected Unicode, but it has half of a pair of surrogates, "
+            f"\\u{ord(error.object[error.start]):04x}, after {before!r}: a text was cut inside an emoji. Write the whole "
+            "character, or U+FFFD."
+        ) from None

@@ -138,6 +138,17 @@ def test_equal_mentions_count_once(write):
     assert triples(doc.ents) == [("Angela", "A")]
 
 
+def test_half_of_a_pair_of_surrogates_names_its_line(write):
+    """As JavaScript leaves it where a text is cut inside an emoji; a whole pair is a character."""
+    whole, half = '{"text": "a \\ud83d\\ude00", "entities": []}', '{"text": "b \\ud83d", "entities": []}'
+    records = read_jsonl(write(whole, half))
+    assert next(records).text == "a 😀"
+    with pytest.raises(ValueError, match=r"line 2: expected Unicode, but it has half of a pair of surrogates, \\ud83d"):
+        next(records)
+    with pytest.raises(ValueError, match=r"jsonl: expected Unicode"):
+        list(read_jsonl(write(f"[{whole}, {half}]")))
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
