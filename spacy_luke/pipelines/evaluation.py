@@ -18,7 +18,7 @@ from ..scorers.reliability import Reliability, judged, measure_reliability
 from ..stores.progress import ProgressBar
 from ..text.spelling import nearest
 from .gold import Given, luke_components, read_gold
-from .label_notes import label_notes
+from .score_notes import score_notes
 from .score_tables import Scores, ScoreTable, items_of, make_table, missing_gold
 
 
@@ -137,6 +137,6 @@ def _score(chosen: Sequence[LukeComponent | SoftTextCategorizer], examples: Sequ
         if reliability is not None and table.totals:
             found = {**found, f"{proc.name}_reliability": reliability.to_dict()}
         items = items if table.totals else []
-        notes = label_notes(proc, items, golds)
+        notes = score_notes(proc, items, examples)
         scored.append(ComponentScores(proc.name, found, table, missing_gold(proc), reliability, items, notes))
     return scored

@@ -105,6 +105,6 @@ def _check_unicode(where: str, text: str, data: Any) -> None:
         before = error.object[max(0, error.start - 40) : error.start]
         raise ValueError(
             f"{where}: expected Unicode, but it has half of a pair of surrogates, "
-            f"\\u{ord(error.object[error.start]):04x}, after {before!r}: a text was cut inside an emoji. Write the whole "
-            "character, or U+FFFD."
+            f"\\u{ord(error.object[error.start]):04x}, after {before!r}: a text was cut inside an emoji. Write the "
+            "whole character, or U+FFFD."
         ) from None

@@ -1,4 +1,4 @@
-"""`spacy luke evaluate` on gold that stands in doc.ents alone, and that has other labels than the pipeline."""
+"""`spacy luke evaluate` on gold that stands in doc.ents alone, with other labels than the pipeline's, or other words."""
 
 import pytest
 import spacy
@@ -51,6 +51,17 @@ def test_gold_in_doc_ents_alone(folder):
     assert scores["luke_ner_reliability"]["n"] == len(labels)
     assert "100.0" in (folder / "r.html").read_text(encoding="utf8")
     assert "nowhere has" not in text
+
+
+def test_gold_inside_words_is_said(folder):
+    """Running text is divided by the pipeline's tokenizer; with the words of the data nothing is lost."""
+    nlp = spacy.load(folder / "pipeline")
+    gold = Doc(nlp.vocab, words=["Berlin", "x", "Ada", "met", "her"], spaces=[False, True, True, True, False])
+    gold.set_ents([Span(gold, 0, 1, "LOC"), Span(gold, 2, 3, "PER")], default="outside")
+    DocBin(docs=[gold]).to_disk(folder / "gold.spacy")
+    told = "1 of the 2 gold mentions for 'luke_ner' begin or end inside a word of the pipeline ('Berlin')"
+    assert told in evaluate(folder)[1]
+    assert "inside a word" not in evaluate(folder, "--gold-sentences")[1]
 
 
 def test_labels_that_are_not_those_of_the_pipeline(folder):
