@@ -1,4 +1,4 @@
-"""`spacy luke evaluate` on gold that stands in doc.ents alone, with other labels than the pipeline's, or other words."""
+"""`spacy luke evaluate` on gold that stands in doc.ents alone, with labels that are not the pipeline's, or words."""
 
 import pytest
 import spacy
