@@ -71,6 +71,6 @@ def _word_notes(proc: LukeNER, examples: Sequence[Example]) -> list[str]:
     shown = ", ".join(repr(text) for text, _ in inside.most_common(_EXAMPLES))
     return [
         f"{inside.total():,} of the {total:,} gold mentions for '{proc.name}' begin or end inside a word of the "
-        f"pipeline ({shown}): they cannot be found, and count as missed. --gold-sentences gives it the words of the data; "
-        "a pipeline for such texts needs a tokenizer that divides them."
+        f"pipeline ({shown}): they cannot be found, and count as missed. --gold-sentences gives it the words of the "
+        "data; a pipeline for such texts needs a tokenizer that divides them."
     ]
