@@ -18,8 +18,10 @@ def read_json(path: str | Path) -> Any:
     try:
         data = parse_json(text)
     except json.JSONDecodeError as error:
+        several = error.msg == "Extra data"
+        advice = " The file must be one value, such as one list, not one a line." if several else ""
         raise ValueError(
-            f"{path}, line {error.lineno}: expected JSON, but {error.msg} (column {error.colno})."
+            f"{path}, line {error.lineno}: expected JSON, but {error.msg} (column {error.colno}).{advice}"
         ) from None
     _check_unicode(str(path), text, data)
     return data

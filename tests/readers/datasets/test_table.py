@@ -262,6 +262,7 @@ QAS = ("data", 0, "paragraphs", 0, "qas")
     ("format", "content", "message"),
     [
         ("open_entity", "[{]", "line 1: expected JSON"),
+        ("tacred", "{}\n{}\n", "line 2: .*must be one value, such as one list, not one a line"),
         ("open_entity", [], "expected a JSON list of objects"),
         ("open_entity", [OPEN_ENTITY, 3], "item 1: expected an object, but got '3'"),
         ("open_entity", [OPEN_ENTITY, change(OPEN_ENTITY, "end", to=change)], "item 1: expected 'end' .int., but got "
