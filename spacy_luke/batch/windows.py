@@ -22,21 +22,47 @@ class Document:
     pieces: Pieces
     sentence_W: np.ndarray  # index of each word's sentence, ascending
     bounds_W: np.ndarray  # True: the word may be the first or last of a mention (it has pieces and is not blank)
+    signs_W: np.ndarray  # True: the word shares a piece with another one, and has neither letters nor digits
 
     @cached_property
     def bounds(self) -> "Bounds":
         words = np.flatnonzero(self.bounds_W)
-        return Bounds(words, *self.pieces.of_mentions(words, words + 1), self.sentence_W[words])
+        first, last = self.pieces.of_mentions(words, words + 1)
+        sentence, signs = self.sentence_W[words], self.signs_W[words]
+        begins, ends = (
+            _one_of_equals(x, sentence, signs, last=is_last) for x, is_last in ((first, False), (last, True))
+        )
+        return Bounds(words, first, last, sentence, begins, ends)
+
+
+def _one_of_equals(piece_n: np.ndarray, sentence_n: np.ndarray, signs_n: np.ndarray, *, last: bool) -> np.ndarray:
+    """Of words of one sentence that share their first piece the first one with letters or digits, or with `last` of
+    those that share their last piece the last one; the first one where none has any. bool (n,)"""
+    if not len(piece_n):
+        return np.ones(0, bool)
+    runs = np.flatnonzero(np.append(True, (np.diff(piece_n) != 0) | (np.diff(sentence_n) != 0)))
+    if len(runs) == len(piece_n):
+        return np.ones(len(piece_n), bool)
+    number_n, none = np.arange(len(piece_n)), -1 if last else len(piece_n)
+    choose = np.maximum if last else np.minimum
+    chosen = choose.reduceat(np.where(signs_n, none, number_n), runs)
+    return np.isin(number_n, np.where(chosen == none, runs, chosen))
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The words that may begin or end a mention: their indices, first piece, one past the last piece, sentence."""
+    """The words that may begin or end a mention: their indices, first piece, one past the last piece, sentence.
+
+    Words that share pieces, as unknown signs and splitters of words make them, give spans of the same pieces, which no
+    encoder can tell apart. begins, ends: whether spans that are enumerated begin or end with the word, so that of those
+    spans one is there: the longest without punctuation and symbols at its ends."""
 
     words: np.ndarray
     first: np.ndarray
     last: np.ndarray
     sentence: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -160,7 +186,8 @@ def enumerate_spans(
     max_pieces: int | None = None,
     max_words: int | None = None,
 ) -> Spans:
-    """Every span of words inside one sentence, within the limits, of the windows [first_window, last_window)."""
+    """Every span of words inside one sentence, within the limits, of the windows [first_window, last_window); of those
+    that have the same pieces one (`Bounds`)."""
     bounds = document.bounds
     last_window = len(windows) if last_window is None else last_window
     if last_window <= first_window or not len(bounds.words):
@@ -180,7 +207,8 @@ def enumerate_spans(
     counts = np.maximum(reach - begin, 0)
     begins = np.repeat(begin, counts)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return _spans(document, windows, bounds.words[begins], bounds.words[begins + offsets] + 1)
+    one = bounds.begins[begins] & bounds.ends[begins + offsets]
+    return _spans(document, windows, bounds.words[begins[one]], bounds.words[(begins + offsets)[one]] + 1)
 
 
 def place_spans(

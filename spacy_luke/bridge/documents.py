@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy.util import get_lang_class
 
 from ..batch.windows import Document
-from ..text.align import align_text, align_words, core_edges
+from ..text.align import Pieces, align_text, align_words, core_edges
 from ..text.attached import cores_of, may_have
 from ..text.tokenizer import PieceTokenizer
 
@@ -24,7 +24,7 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer, *, punctuation_apart: boo
     """
     if len(doc) == 0:
         empty = np.empty(0, np.int64)
-        return Document(align_words(tokenizer, []), empty, empty.astype(bool))
+        return Document(align_words(tokenizer, []), empty, empty.astype(bool), empty.astype(bool))
     table_WA = doc.to_array([IS_SPACE, SENT_START])
     cores = cores_of_doc(doc) if punctuation_apart else {}
     if doc.has_unknown_spaces:
@@ -34,7 +34,16 @@ def read_document(doc: Doc, tokenizer: PieceTokenizer, *, punctuation_apart: boo
     begins_W = table_WA[:, 1].astype(np.int64) == 1
     begins_W[0] = True
     bounds_W = (pieces.core_last_W > pieces.core_first_W) & (table_WA[:, 0] == 0)
-    return Document(pieces, np.cumsum(begins_W) - 1, bounds_W)
+    return Document(pieces, np.cumsum(begins_W) - 1, bounds_W, _signs(doc, pieces))
+
+
+def _signs(doc: Doc, pieces: Pieces) -> np.ndarray:
+    """The words that share a piece with another one and have neither letters nor digits, bool (W,)."""
+    signs_W = np.zeros(len(doc), bool)
+    shares = np.flatnonzero(pieces.first_W[1:] < np.maximum.accumulate(pieces.last_W)[:-1])
+    for i in {*shares.tolist(), *(shares + 1).tolist()}:
+        signs_W[i] = not any(char.isalnum() for char in doc[i].text)
+    return signs_W
 
 
 def cores_of_doc(doc: Doc) -> dict[int, tuple[int, int]]:

@@ -124,6 +124,26 @@ def test_words_without_pieces():
     assert not ner(only).spans["sc"]
 
 
+@pytest.mark.parametrize("spaces_apart", [True, False])
+def test_words_that_share_pieces_are_one_candidate(spaces_apart):
+    """A sign that the vocabulary lacks, and words that a splitter made: of spans of the same pieces one is asked about,
+    without the signs at its ends, so that no name becomes several."""
+    checkpoint = make_checkpoint(labels=["NIL", "A"], tokenizer=make_wordpiece(), position_offset=0)
+    nlp, ner = make_noisy_ner(weights=lambda: checkpoint, spans_key="sc")
+    words, spaces = ["ada", "\u2713", "lon", "don", "ada"], [False, True, spaces_apart, True, False]
+    doc = Doc(nlp.vocab, words=words, spaces=spaces)
+    document = read(ner, doc)
+    assert (document.pieces.first_W[1] < document.pieces.last_W[0]) and document.signs_W.tolist() == [0, 1, 0, 0, 0]
+    assert (document.pieces.first_W[3] < document.pieces.last_W[2]) != spaces_apart
+    ends = {(0, 1), (4, 5), (0, 4), (0, 5), (2, 4), (2, 5)}
+    apart = {(2, 3), (3, 4), (0, 3), (3, 5)} if spaces_apart else set()
+    assert candidates(ner, doc) == {(a, b) for a, b in ends | apart if b - a <= 3}
+    gold = Doc(nlp.vocab, words=words, spaces=spaces)
+    gold.spans["sc"] = [Span(gold, 0, 2, "A"), Span(gold, 2, 4, "A")]
+    with pytest.warns(UserWarning, match="1 of 2 gold spans .*begin or end inside a piece of the encoder"):
+        nlp.initialize(lambda: [Example(doc, gold)])
+
+
 def test_words_alone():
     """A Doc of which only the words are known."""
     nlp, ner = make_noisy_ner()

@@ -192,13 +192,15 @@ def obstacles(
     document: Document, windows: WindowPlan, spans: Sequence[Span], *, max_pieces: int | None, max_words: int | None
 ) -> Iterator[str]:
     """Why spans are not among the candidates, in words that follow "gold spans"; nothing for those that are."""
-    pieces = document.pieces
+    pieces, bounds = document.pieces, document.bounds
     for span in spans:
         a, b = span.start, span.end - 1
         if not (document.bounds_W[a] and document.bounds_W[b]):
             yield "begin or end with a blank"
         elif document.sentence_W[a] != document.sentence_W[b]:
             yield "cross a sentence boundary"
+        elif not (bounds.begins[bounds.words == a].all() and bounds.ends[bounds.words == b].all()):
+            yield "begin or end inside a piece of the encoder"
         elif max_words is not None and span.end - span.start > max_words:
             yield f"have more than max_span_words = {max_words} words"
         elif max_pieces is not None and pieces.core_last_W[b] - pieces.core_first_W[a] > max_pieces:
