@@ -137,10 +137,13 @@ def set_evidence(doc: Doc, mentions: Iterable[LinkEvidence] | None) -> None:
 
 
 def get_entity(span: Span) -> EntityRecord | None:
-    """What is known of the entity that exactly this mention is linked to; None where it is not linked, or where the
-    linker has no knowledge base."""
+    """What is known of the entity that exactly this mention is linked to; None where it is not linked, where the linker
+    has no knowledge base, or where another component or a person has given the mention another `kb_id_` since."""
     row = find_row(span, LINKED_ENTITIES)
-    return None if row is None else _entity_of(row[2])
+    entity = None if row is None else _entity_of(row[2])
+    if entity is None or span.kb_id_ in ("", entity.id, entity.title, entity.wikidata, entity.url):
+        return entity
+    return None
 
 
 def get_entities(doc: Doc) -> dict[tuple[int, int], EntityRecord]:

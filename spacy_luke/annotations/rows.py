@@ -31,7 +31,8 @@ its places count from the Doc's first character, whatever became of the Doc sinc
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc, Span
 
@@ -87,18 +88,62 @@ def get_parts(doc: Doc, name: str) -> Parts | None:
 
 
 def find_row(span: Span, name: str) -> list[Any] | None:
-    """The row of a mention, of a kind that has one for each, None where there is none; as `get_rows`, but the others
-    are not read, nor, of a Doc that is as they were written for it, the rest of its text."""
+    """The row of a mention, of a kind that has one for each, None where there is none; as `get_rows`, but of a Doc that
+    is as the rows were written for it the others are not read, nor the rest of its text. All are looked through once,
+    so that reading the rows of all mentions takes time that grows with their number."""
     doc, start, end = span.doc, span.start_char, span.end_char
     size = doc[-1].idx + len(doc[-1].text_with_ws) if len(doc) else 0
-    own = _data(doc).get(_key(name, 0, size))
-    if own is None or name in doc.user_data:
-        return next((row for row in get_rows(doc, name) or [] if row[:2] == [start, end]), None)
-    was, rows = _stored(name, own)
-    if was[start:end] != span.text or not isinstance(rows, (list, tuple)):
+    known = _INDEXES.setdefault(doc, {})
+    index = known.get(name)
+    if index is None or not index.holds(doc, name, size):
+        index = known[name] = _make_index(doc, name, size)
+    row = index.rows.get((start, end))
+    if not index.is_whole:
+        return row
+    if index.text[start:end] != span.text:
         get_parts(doc, name)  # raises
-    found = [row for row in rows if isinstance(row, (list, tuple)) and tuple(row[:2]) == (start, end)]
-    return next(iter(_read(name, found, size)), None)
+    return None if row is None else _read(name, [row], size)[0]
+
+
+class _Index(NamedTuple):
+    """The rows of a kind by the characters [start, end) of their mentions, the first of a place.
+
+    is_whole: whether they are those of the whole Doc, as they are stored, for `text`; otherwise they are read. parts:
+    the keys of user_data that they come from, and what is stored there. count: rows of the whole Doc.
+    """
+
+    is_whole: bool
+    text: str
+    rows: dict[TextPart, Any]
+    parts: list[tuple[SpanKey, Any]]
+    count: int
+
+    def holds(self, doc: Doc, name: str, size: int) -> bool:
+        """Whether the Doc has what it had. Rows under a plain key may change at any time."""
+        data = _data(doc)
+        if name in data or (_key(name, 0, size) in data) != self.is_whole:
+            return False
+        same = all(data.get(key) is value for key, value in self.parts)
+        return same and (not self.is_whole or len(self.parts[0][1]["rows"]) == self.count)
+
+
+_INDEXES: WeakKeyDictionary[Doc, dict[str, _Index]] = WeakKeyDictionary()
+
+
+def _make_index(doc: Doc, name: str, size: int) -> _Index:
+    data, key = _data(doc), _key(name, 0, size)
+    if key in data and name not in data:
+        text, stored = _stored(name, data[key])
+        if isinstance(stored, (list, tuple)):
+            by_place = {(row[0], row[1]): row for row in reversed(stored) if _has_place(row)}
+            return _Index(True, text, by_place, [(key, data[key])], len(stored))
+    rows = {(row[0], row[1]): row for row in reversed(get_rows(doc, name) or [])}
+    keys = [_key(name, *place) for place in _places(doc, f"{name}.rows")]
+    return _Index(False, "", rows, [(one, data[one]) for one in keys], 0)
+
+
+def _has_place(row: Any) -> bool:
+    return isinstance(row, (list, tuple)) and len(row) > 1 and isinstance(row[0], int) and isinstance(row[1], int)
 
 
 def set_rows(doc: Doc, name: str, rows: Iterable[Any] | None) -> None:
@@ -106,6 +151,7 @@ def set_rows(doc: Doc, name: str, rows: Iterable[Any] | None) -> None:
     text = "" if rows is None else doc.text
     checked = None if rows is None else _read(name, list(rows), len(text))
     doc.user_data.pop(name, None)
+    _INDEXES.get(doc, {}).pop(name, None)
     for start, end in _places(doc, f"{name}.rows"):
         del _data(doc)[_key(name, start, end)]
     if checked is not None:

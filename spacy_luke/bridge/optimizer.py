@@ -69,6 +69,7 @@ class AdamW(Optimizer):
     def __call__(
         self, key: ThincKey, weights: FloatsXd, gradient: FloatsXd, *, lr_scale: float = 1.0
     ) -> tuple[FloatsXd, FloatsXd]:
+        self._check_schedule(self.nr_update[key])
         scale = lr_scale * self.group_rate(str(key[1]))
         stepped: tuple[FloatsXd, FloatsXd] = super().__call__(key, weights, gradient, lr_scale=scale)
         return stepped
@@ -93,7 +94,7 @@ class AdamW(Optimizer):
         if not any(p.grad is not None for _, p in parameters):
             return
         if not again:
-            self._check_schedule(key)
+            self._check_schedule(self.taken.get(key, 0))
         stepper = self._stepper(key, parameters)
         if self.grad_clip:
             norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))
@@ -106,9 +107,10 @@ class AdamW(Optimizer):
             torch.autograd.graph.increment_version(p)  # the fused step hides the change from who looks (see WordCache)
         stepper.zero_grad(set_to_none=True)
 
-    def _check_schedule(self, key: str) -> None:
-        """Warn, once, of updates by a program that leaves the rate at the 0 with which its schedule begins."""
-        if self.taken.get(key) == 1 and self.schedule_steps == 0 and self.learn_rate == 0 and not self.step_warned:
+    def _check_schedule(self, taken: int) -> None:
+        """Warn, once, of updates by a program that leaves the rate at the 0 with which its schedule begins. taken:
+        steps of an owner before this one."""
+        if taken == 1 and self.schedule_steps == 0 and self.learn_rate == 0 and not self.step_warned:
             self.step_warned = True
             warnings.warn(
                 "The learning rate is still 0 at the second update, so that nothing is learned: its schedule begins "

@@ -10,14 +10,17 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_luke.annotations import (
     KINDS,
+    find_row,
     get_all_rows,
     get_found,
+    get_parts,
     get_rows,
     get_second,
     set_found,
     set_rows,
     settle,
 )
+from spacy_luke.annotations import rows as rows_module
 
 NLP = spacy.blank("en")
 TEXT = "Ada met Bo. Bo met Cy in Dover. Eve slept."
@@ -133,6 +136,37 @@ def test_json():
         doc.to_json(underscore=["luke_relations"])
     with pytest.raises(ValueError, match=r"luke_rows must be a dict with keys of .'luke_relations'"):
         doc._.luke_rows = {"relations": []}
+
+
+def linked(text, number):
+    doc = NLP.make_doc(text)
+    set_rows(
+        doc, "luke_linked", [[word.idx, word.idx + len(word), [[f"{number}{word}", 0.5, 1]]] for word in list(doc)[::2]]
+    )
+    return doc
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_one_row_is_that_of_all(joined, monkeypatch):
+    """The rows of mentions one by one are those of all, which are read once, also after others took their place."""
+    parts = [linked(TEXT, number) for number in range(3)]
+    doc = Doc.from_docs(parts) if joined else parts[0]
+    spans = [doc[i:j] for i in range(len(doc)) for j in (i + 1, i + 2) if j <= len(doc)]
+    reads = []
+    monkeypatch.setattr(rows_module, "get_parts", lambda *of, real=get_parts: reads.append(of) or real(*of))
+    for new in (None, [[0, 3, [["Q7", 0.5, 1]]]], []):
+        if new is not None:
+            set_rows(doc, "luke_linked", new)
+        by_place = {tuple(row[:2]): row for row in get_rows(doc, "luke_linked")}
+        reads.clear()
+        assert [find_row(x, "luke_linked") for x in spans] == [by_place.get((x.start_char, x.end_char)) for x in spans]
+        assert len(reads) == (joined and new is None)
+    doc.user_data["luke_linked"] = [[0, 3, [["Q8", 0.5, 1]]]]
+    assert find_row(doc[0:1], "luke_linked")[2][0][0] == "Q8"
+    del doc.user_data["luke_linked"]
+    assert find_row(doc[0:1], "luke_linked") is None
+    del doc.user_data["._.", "luke_linked.rows", 0, len(doc.text)]
+    assert find_row(doc[0:1], "luke_linked") is None
 
 
 def test_a_pair_of_texts():

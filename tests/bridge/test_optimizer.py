@@ -235,6 +235,20 @@ def test_other_components_step_by_thincs_adam():
     assert not np.allclose(results[0][1], 0)
 
 
+@pytest.mark.parametrize("stepped", [False, True])
+def test_a_rate_that_stays_at_0_is_said_for_other_components_too(stepped, recwarn):
+    """As spaCy's textcat has it, added to a trained pipeline and updated with the config's optimizer."""
+    optimizer = make_adamw(schedule())
+    layer = Linear(3, 2).initialize()
+    for _ in range(2):
+        y, backprop = layer.begin_update(np.ones((5, 2), "f"))
+        backprop(y - 1)
+        layer.finish_update(optimizer)
+        if stepped:
+            optimizer.step_schedules()
+    assert [("still 0 at the second" in str(one.message)) for one in recwarn] == [True] * (not stepped)
+
+
 def test_registered_with_the_papers_defaults():
     optimizer = registry.resolve({"optimizer": {"@optimizers": "spacy-luke.AdamW.v1"}})["optimizer"]
     assert isinstance(optimizer, AdamW)

@@ -89,6 +89,9 @@ def test_records_travel_with_the_doc(kb):
     assert [get_entity(span) for span in both.ents] == [None, LONDON]
     assert get_entity(doc[0:2].as_doc(copy_user_data=True)[0:1]) == LONDON
     assert doc.ents[0]._.luke_entity.title == "London"
+    for given, entity in (("Q92561", None), ("London", LONDON), ("", LONDON)):  # by a person, or by from_json
+        doc.ents = [Span(doc, 0, 1, "LOC", kb_id=given)]
+        assert doc.ents[0]._.luke_entity == entity
 
 
 @pytest.mark.parametrize(("gold", "right"), [("e1", 1.0), ("London", 1.0), ("Q84", 1.0), ("Q85", 0.0)])
