@@ -29,8 +29,7 @@ class Candidate(NamedTuple):
 class AliasStore:
     """Reads a store: a file (`open`), or its bytes. Nothing in it can be changed; `aliases.build` makes new ones.
 
-    Raises ValueError for what is no store, not a whole one or one of another version, and ImportError without
-    marisa-trie.
+    Raises ValueError for what is no store, not a whole one or one of another version.
     """
 
     def __init__(

@@ -12,6 +12,8 @@ from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from marisa_trie import Trie as MarisaTrie
+
 from ..stores.arrays import map_bytes
 
 _MANY = b"spacy_luke tries 1\n".ljust(64)
@@ -99,14 +101,6 @@ class Tries:
 
 
 def new_trie(texts: Iterable[str] = ()) -> Trie:
-    """A trie. Raises ImportError, with what to install, where the library is missing."""
-    try:
-        from marisa_trie import Trie as MarisaTrie
-    except ImportError as error:
-        raise ImportError(
-            'Stores of names need the library marisa-trie: pip install "spacy-luke[annotator]", or '
-            "pip install marisa-trie."
-        ) from error
     trie: Trie = MarisaTrie(texts)
     return trie
 

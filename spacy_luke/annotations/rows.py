@@ -109,14 +109,14 @@ class _Index(NamedTuple):
     """The rows of a kind by the characters [start, end) of their mentions, the first of a place.
 
     is_whole: whether they are those of the whole Doc, as they are stored, for `text`; otherwise they are read. parts:
-    the keys of user_data that they come from, and what is stored there. count: rows of the whole Doc.
+    the keys of user_data that they come from, and what is stored there. stored: rows of the whole Doc.
     """
 
     is_whole: bool
     text: str
     rows: dict[TextPart, Any]
     parts: list[tuple[SpanKey, Any]]
-    count: int
+    stored: int
 
     def holds(self, doc: Doc, name: str, size: int) -> bool:
         """Whether the Doc has what it had. Rows under a plain key may change at any time."""
@@ -124,7 +124,7 @@ class _Index(NamedTuple):
         if name in data or (_key(name, 0, size) in data) != self.is_whole:
             return False
         same = all(data.get(key) is value for key, value in self.parts)
-        return same and (not self.is_whole or len(self.parts[0][1]["rows"]) == self.count)
+        return same and (not self.is_whole or len(self.parts[0][1]["rows"]) == self.stored)
 
 
 _INDEXES: WeakKeyDictionary[Doc, dict[str, _Index]] = WeakKeyDictionary()

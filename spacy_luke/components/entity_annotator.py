@@ -27,7 +27,6 @@ from .storage import BYTES_LIMIT
 
 FILE = "mentions"
 _STORE = "store"  # its name in `exclude`
-REQUIREMENT = "marisa-trie>=1.1"  # as the extra "annotator" of pyproject.toml
 _NO_LIMIT = "at least 1, or null for no limit"
 
 
@@ -259,7 +258,7 @@ class EntityAnnotator(Configured, Pipe):
         return self
 
 
-make_entity_annotator = register("entity_annotator", EntityAnnotator, assigns=["doc.spans"], requires=[REQUIREMENT])
+make_entity_annotator = register("entity_annotator", EntityAnnotator, assigns=["doc.spans"])
 
 
 def _apart(spans: list[Span], others: list[Span]) -> list[Span]:

@@ -13,7 +13,6 @@ docs/reference/components.md (`make tables`). What is no number, string or list,
 
 import copy
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar, get_args, overload, runtime_checkable
 
@@ -170,13 +169,12 @@ def register(
     without: Sequence[str] = (),
     assigns: Sequence[str] = (),
     scores: Mapping[str, float | None] | None = None,
-    requires: Sequence[str] = (),
 ) -> Callable[..., P]:
     """Make a component known to spaCy as `name`. RETURNS: its factory.
 
     made: the class, whose keyword-only parameters are the settings. model: block of its model; None: it has none.
     defaults: of settings that are not those of the class; without: settings that the config does not have. scores:
-    weights of the scores. requires: packages, with their versions, that `spacy package` shall ask for.
+    weights of the scores.
     """
     parameters = [
         p for p in inspect.signature(made).parameters.values() if p.kind is p.KEYWORD_ONLY and p.name not in without
@@ -189,8 +187,6 @@ def register(
     types.update({p.name: p.annotation for p in parameters})
 
     def make(nlp: Language, name: str, **settings: Any) -> P:
-        for line in requires:
-            _ask_for(line, nlp.meta.setdefault("requirements", []))
         return made(nlp.vocab, name=name, **settings)
 
     make.__name__ = make.__qualname__ = f"make_{name}"
@@ -206,13 +202,6 @@ def register(
         name, default_config=default_config, assigns=list(assigns), default_score_weights=weights, func=make
     )
     return make
-
-
-def _ask_for(requirement: str, requirements: list[str]) -> None:
-    """Add a package, with its versions, to those that a pipeline asks for, if the package is not among them."""
-    package = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-    if not any(line.startswith(package) for line in requirements):
-        requirements.append(requirement)
 
 
 def model_block(architecture: str, *, encoder: str = "spacy-luke.LukeEncoder.v1", **settings: Any) -> dict[str, Any]:

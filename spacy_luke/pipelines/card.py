@@ -16,7 +16,6 @@ import srsly
 from spacy.language import Language
 
 from ..components.base import LukeComponent
-from ..components.entity_annotator import REQUIREMENT, EntityAnnotator
 from ..components.linker.component import LukeLinker
 from ..components.relation import LukeRelation
 from ..stores.atomic import write_atomically, write_folder_atomically
@@ -88,9 +87,7 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
     nlp.meta["spacy_version"] = about.spacy_version or nlp.meta["spacy_version"]
     card = make_card(nlp, about, figures, size=_size(folder))
     meta = read_object(folder / _META)
-    needed = [REQUIREMENT] if any(isinstance(proc, LukeLinker | EntityAnnotator) for _, proc in nlp.pipeline) else []
     meta |= {
-        "requirements": list(dict.fromkeys([*meta.get("requirements", []), *needed])),
         "name": about.name,
         "version": about.version,
         "spacy_version": nlp.meta["spacy_version"],

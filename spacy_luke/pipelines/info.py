@@ -15,9 +15,8 @@ from ..components.base import LukeComponent
 from .card import CARD, SOURCES
 
 Rows = list[tuple[str, str]]
-_PACKAGES = ("spacy-luke", "spacy", "thinc", "torch", "tokenizers", "safetensors", "numpy")
+_PACKAGES = ("spacy-luke", "spacy", "thinc", "torch", "tokenizers", "safetensors", "numpy", "marisa-trie")
 EXTRAS = {
-    "marisa-trie": "annotator",
     "huggingface-hub": "hub",
     "pykeen": "kg",
     "pyarrow": "parquet",

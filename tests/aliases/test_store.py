@@ -200,20 +200,3 @@ def test_failed_save_leaves_the_old_file(store, tmp_path, monkeypatch):
             store.save(tmp_path / "names")
     assert (tmp_path / "names").read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["names", "names.tsv"]
-
-
-def test_without_the_library(store, monkeypatch):
-    monkeypatch.setitem(sys.modules, "marisa_trie", None)
-    with pytest.raises(ImportError, match=r"spacy-luke\[annotator\]"):
-        AliasStore(store.to_bytes())
-
-
-@pytest.mark.slow
-def test_other_parts_need_no_library():
-    code = (
-        "import sys; sys.modules['marisa_trie'] = None\n"
-        "import spacy, spacy_luke.components.entity_annotator, spacy_luke.cli\n"
-        "nlp = spacy.blank('en'); nlp.add_pipe('entity_annotator'); print('fine')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "fine\n", done.stderr
