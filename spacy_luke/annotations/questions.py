@@ -82,10 +82,10 @@ def get_questions(doc: Doc) -> list[Question]:
     return get_rows(doc, QUESTIONS) or []
 
 
-def set_questions(doc: Doc, questions: Iterable[Any]) -> None:
-    """questions: strings, or dicts as `Question`, of which only "question" must be there. Answers to other questions
-    are taken away."""
-    _ask(doc, QUESTIONS, _asked(doc, questions, "question"))
+def set_questions(doc: Doc, questions: Iterable[Any] | None) -> None:
+    """questions: strings, or dicts as `Question`, of which only "question" must be there; None takes all away, and
+    answers to other questions are taken away."""
+    _ask(doc, QUESTIONS, None if questions is None else _asked(doc, questions, "question"))
 
 
 def get_queries(doc: Doc) -> list[Query]:
@@ -93,10 +93,11 @@ def get_queries(doc: Doc) -> list[Query]:
     return get_rows(doc, QUERIES) or []
 
 
-def set_queries(doc: Doc, queries: Iterable[Any]) -> None:
-    """queries: strings, or dicts as `Query`, of which only "query" must be there. Each has @placeholder once."""
-    asked = _asked(doc, queries, "query")
-    for i, query in enumerate(asked):
+def set_queries(doc: Doc, queries: Iterable[Any] | None) -> None:
+    """queries: strings, or dicts as `Query`, of which only "query" must be there; None takes all away. Each has
+    @placeholder once."""
+    asked = None if queries is None else _asked(doc, queries, "query")
+    for i, query in enumerate(asked or ()):
         if query["query"].count(PLACEHOLDER) != 1:
             raise ValueError(f"Query {i} must have {PLACEHOLDER} exactly once, but it is {query['query']!r}.")
     _ask(doc, QUERIES, asked)
@@ -135,7 +136,7 @@ def set_found(doc: Doc, asked: str, found: Sequence[Sequence[Sequence[float]]]) 
     set_rows(doc, _FOUND[asked], found)
 
 
-def _ask(doc: Doc, name: str, asked: list[dict[str, Any]]) -> None:
+def _ask(doc: Doc, name: str, asked: list[dict[str, Any]] | None) -> None:
     set_rows(doc, name, asked)
     set_rows(doc, _FOUND[name], None)
 
@@ -155,6 +156,11 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> list[dict[str, Any]]:
             if item.get(name) is None:
                 item.pop(name, None)
                 continue
+            if wrong := [x for x in item[name] if isinstance(x, str) or not isinstance(x, Sequence) or len(x) != 2]:
+                raise ValueError(
+                    f"Item {i}: {name} must be a list of [start, end], characters of the Doc's text, but one is "
+                    f"{wrong[0]!r:.80}."
+                )
             item[name] = [[int(start), int(end)] for start, end in item[name]]
             if wrong := [x for x in item[name] if not 0 <= x[0] < x[1] <= len(doc.text)]:
                 raise ValueError(

@@ -76,15 +76,24 @@ def get_relations(doc: Doc) -> list[Relation]:
     ]
 
 
-def set_relations(doc: Doc, relations: Iterable[Any]) -> None:
-    """relations: `Relation`s, or tuples (head Span, tail Span, label) with or without a score."""
+def set_relations(doc: Doc, relations: Iterable[Any] | None) -> None:
+    """relations: `Relation`s, or tuples (head Span, tail Span, label) with or without a score; None takes all away.
+    ValueError for anything else."""
     rows = []
-    for relation in relations:
-        if not isinstance(relation, Relation):
-            relation = Relation(*relation)
-        places = *place_of(doc, relation.head), *place_of(doc, relation.tail)
-        rows.append(RelationRow(*places, str(relation.label), float(relation.score)))
-    set_relation_rows(doc, rows)
+    for i, relation in enumerate(() if relations is None else relations):
+        if not isinstance(relation, (tuple, list)) or len(relation) not in (3, 4):
+            raise ValueError(
+                f"Relation {i} must be (head Span, tail Span, label) or (head Span, tail Span, label, score), but it is "
+                f"{relation!r:.80}."
+            )
+        head, tail, label, score = relation if len(relation) == 4 else (*relation, 1.0)
+        if not isinstance(label, str) or not label or not isinstance(score, (int, float)):
+            raise ValueError(
+                f"Relation {i} must have a label that is a string, not empty, and a number as its score, but they are "
+                f"{label!r:.80} and {score!r:.80}."
+            )
+        rows.append(RelationRow(*place_of(doc, head), *place_of(doc, tail), label, float(score)))
+    set_relation_rows(doc, None if relations is None else rows)
 
 
 def get_pairs(doc: Doc) -> list[tuple[Span, Span]] | None:
@@ -96,6 +105,11 @@ def get_pairs(doc: Doc) -> list[tuple[Span, Span]] | None:
     return [(span_at(doc, a, b, known), span_at(doc, c, d, known)) for a, b, c, d in rows]
 
 
-def set_pairs(doc: Doc, pairs: Iterable[tuple[Span, Span]]) -> None:
-    """Give the pairs (head, tail) that are to be classified; they replace earlier ones."""
-    set_pair_rows(doc, [PairRow(*place_of(doc, head), *place_of(doc, tail)) for head, tail in pairs])
+def set_pairs(doc: Doc, pairs: Iterable[tuple[Span, Span]] | None) -> None:
+    """Give the pairs (head, tail) that are to be classified; they replace earlier ones. None takes all away."""
+    rows = []
+    for i, pair in enumerate(() if pairs is None else pairs):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"Pair {i} must be (head Span, tail Span), but it is {pair!r:.80}.")
+        rows.append(PairRow(*place_of(doc, pair[0]), *place_of(doc, pair[1])))
+    set_pair_rows(doc, None if pairs is None else rows)

@@ -20,7 +20,9 @@ def entities_at(doc: Doc) -> dict[tuple[int, int], Span]:
 
 
 def place_of(doc: Doc, span: Span) -> tuple[int, int]:
-    """The characters [start, end) of a Span of this Doc; ValueError for one of another Doc."""
+    """The characters [start, end) of a Span of this Doc; ValueError for one of another Doc, and for what is none."""
+    if not isinstance(span, Span):
+        raise ValueError(f"Expected a Span of the Doc, such as doc[0:2], but got {span!r:.80} ({type(span).__name__}).")
     if span.doc is not doc:
         raise ValueError(f"The span {span.text!r} belongs to another Doc; expected one of the Doc that is annotated.")
     return span.start_char, span.end_char

@@ -143,6 +143,12 @@ def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int
             f"{list(layer_kinds)}. Leave layer_kinds out."
         )
     raw = read_tensors(find_weights(folder))
+    widths = {tensor.shape[-1] for name, tensor in raw.items() if name.endswith("intermediate.dense_ent.weight")}
+    if widths and widths != {config.entity_size}:
+        raise ValueError(
+            f"The ERNIE in {folder} reads entity vectors of {max(widths)} numbers, but those that are given have "
+            f"{config.entity_size}. Make vectors of that size, such as by spacy luke train-kge --size {max(widths)}."
+        )
     names = sort_names(raw, ernie_names(config, root=find_root(raw, _ROOTS)), entity_aware=False)
     report = resolve_ties(raw, names)
     shapes = {**ernie_shapes(config), **_head_shapes(config, raw, names.mapped)}

@@ -86,9 +86,12 @@ class Setting(Generic[T]):
     def check(self, value: Any) -> None:
         if value is None and type(None) in (self.type, *get_args(self.type)):
             return
-        low = self.least is None or value >= self.least
-        high = self.most is None or value <= self.most
-        valid = self.valid is None or self.valid(value)
+        try:
+            low = self.least is None or value >= self.least
+            high = self.most is None or value <= self.most
+            valid = self.valid is None or self.valid(value)
+        except TypeError:  # of another type than its numbers
+            low = high = valid = False
         if not (low and high and valid and (not self.choices or value in self.choices)):
             raise ValueError(f"{self.name} must be {self.rule}, but it is {value!r}.")
 

@@ -1,5 +1,6 @@
 """What components have whose head has a row for each label: the labels, and how these and the head begin."""
 
+import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from ..checkpoint.contents import Checkpoint
 from .base import LukeComponent
 
 _MOST_LABELS = 50  # that a message lists
+_SHOWN = 8  # labels of a head that is not used
 
 
 @dataclass
@@ -172,7 +174,20 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
             self.load_head(checkpoint, nlp=nlp)
         else:
             self.create_first_head(survey, seed=seed)
+            if checkpoint is not None and checkpoint.labels:
+                self._warn_of_fresh_head(checkpoint.labels, known, labels or survey.seen)
         self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=self.advice)
+
+    def _warn_of_fresh_head(self, theirs: Sequence[str], known: Sequence[str] | None, seen: Iterable[str]) -> None:
+        why = "it is of another task, or the component's model reads other features"
+        if known is not None:
+            strange = sorted(set(seen) - set(known))
+            why = f"it has not the labels {', '.join(strange[:_SHOWN])}{' and others' if len(strange) > _SHOWN else ''}"
+        warnings.warn(
+            f"'{self.name}' begins with a fresh head: that of the checkpoint, whose labels are "
+            f"{', '.join(theirs[:_SHOWN])}{' and others' if len(theirs) > _SHOWN else ''}, is not used, as {why}.",
+            stacklevel=3,
+        )
 
     # ---- heads that come from elsewhere, and go there
 

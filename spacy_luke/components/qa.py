@@ -167,6 +167,8 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
     def answer(self, doc: Doc, question: str | Question | Doc) -> Answer:
         """The answers to one question, which `doc._.luke_questions` need not have. question: a string, an item as
         there, or a Doc, whose linked entities are read too."""
+        if not isinstance(doc, Doc):
+            raise ValueError(f"Expected a Doc to ask about, such as nlp.make_doc(text), but got {doc!r:.80}.")
         asked = self.question_of(question) if isinstance(question, Doc) else question
         asked = {"question": asked} if isinstance(asked, str) else asked
         return self.answer_to(doc, asked, asked["question"])

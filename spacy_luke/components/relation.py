@@ -164,6 +164,9 @@ class LukeRelation(ThresholdClassifier):
         asked = training_pairs(example, self.getter, self.suggester, name=self.name) if asked is None else asked
         return gold_relations(example, asked, none=self.none, multi_label=self.multi_label)
 
+    def gold_names(self, reference: Doc) -> list[str]:
+        return [row.label for row in get_relation_rows(reference) or [] if row.label != self.none]
+
     def has_gold(self, example: Example) -> bool:
         return get_relation_rows(example.reference) is not None
 

@@ -86,6 +86,9 @@ class LukeTyper(ThresholdClassifier):
         missing = Counter({"do not fall on word boundaries": len(lost)} if lost else {})
         return Gold(units, {u: types[place] for u, place in enumerate(units.mentions) if place in types}, missing)
 
+    def gold_names(self, reference: Doc) -> list[str]:
+        return [x.label_ for x in reference.spans[TYPES] if x.label] if TYPES in reference.spans else []
+
     def has_gold(self, example: Example) -> bool:
         return TYPES in example.reference.spans
 

@@ -93,7 +93,7 @@ def about_pipeline(nlp: Language, path: Path | None) -> Rows:
         ("description", str(meta.get("description") or "")),
         ("licence", str(meta.get("license") or "")),
         ("made for", f"spaCy {meta['spacy_version']}"),
-        ("trained by", ", ".join(_training(nlp))),
+        ("trained by", ", ".join(_training(nlp) if meta.get("performance") else ())),
         ("scores", ", ".join(_scores(meta.get("performance") or {}))),
     ]
     if path is not None and path.is_dir():

@@ -37,7 +37,8 @@ def read_jsonl(
     entity in a knowledge base, "NIL" for none (or "link", an object with "id", null for none, as `spacy luke apply`
     writes it), and "text", which must be what stands there. The list stands under `spans_field`, or under the one of
     "spans", "entities", "label" and "labels" that is there. Of a line without any nothing is known of the entities,
-    and `counts` gets it under "notes: ...". There may be besides
+    and of one without "relations" nothing of these; `counts` gets both under "notes: ...", the latter where other
+    lines have relations. There may be besides
 
     - "relations": objects with "head" and "tail", numbers of mentions in their list, and "label"; also as doccano
       ("from_id", "to_id", "type") and Prodigy ("head_span", "child_span", "label") write them;
@@ -50,11 +51,16 @@ def read_jsonl(
     Raises ValueError, naming the line, for a line that is not such an object, for offsets outside the text, and where
     the list of mentions may have another name.
     """
+    known: Counter[bool] = Counter()  # documents with and without a list of relations
     for where, data in read_json_objects(path):
         if data.get("answer") not in _LEFT_OUT:
-            yield _parse_line(where, data, spans_field)
+            record = _parse_line(where, data, spans_field)
+            known[record.relations is not None] += 1
+            yield record
         elif counts is not None:
             counts["notes: documents left out, since their answer is reject or ignore"] += 1
+    if counts is not None and known[True] and known[False]:
+        counts["notes: documents without a list of relations, of whose relations nothing is known"] += known[False]
 
 
 def jsonl_docs(

@@ -54,7 +54,7 @@ def as_item(
     if not isinstance(text, str):
         return UnreadText(name, place, f"expected a text, but it is {text!r:.80}.")
     if not _is_whole(text):
-        return UnreadText(name, place, "expected a text of Unicode, but it has half of a pair of surrogates (\\ud800).")
+        return UnreadText(name, place, "expected a text of Unicode, but it has half of a pair of surrogates.")
     for what, asked in (("questions", questions), ("queries", queries)):
         if asked is not None and not isinstance(asked, (list, tuple)):
             return UnreadText(name, place, f"expected a list of {what}, but it is {asked!r:.80}.")

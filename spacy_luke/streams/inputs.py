@@ -8,6 +8,7 @@ from pathlib import Path
 from ..stores.opening import open_source
 from .given_texts import InputItem
 from .input_formats import BY_LINES, BY_PLACES, InputFields
+from .run_folder import ERRORS, PLAN
 
 _STANDARD = "-"  # the name of standard input
 SUFFIXES = {
@@ -126,7 +127,10 @@ def _standard_input(format: str | None) -> InputFile:
 def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[Path]]:
     """Those that are read, and those of other kinds."""
     paths = sorted(x for x in folder.rglob("*") if x.is_file() and not _is_hidden(x.relative_to(folder)))
-    wanted = [x for x in paths if (known := _format_of(x)) and (format is None or _reads(format, known))]
+    failed = {x.parent / ERRORS for x in paths if x.name == PLAN}  # of folders that were written by this command
+    wanted = [
+        x for x in paths if x not in failed and (known := _format_of(x)) and (format is None or _reads(format, known))
+    ]
     if not wanted:
         raise ValueError(
             f"{folder} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "

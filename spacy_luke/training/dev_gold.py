@@ -12,33 +12,47 @@ _SHOWN = 8  # labels of a message
 _REPEATED = 0.1  # share of dev texts that are training texts, from which on it is said
 
 
-@runtime_checkable
-class FindsSpans(Protocol):
-    """A luke_ner, in what is asked of it here."""
-
+class _Labelled(Protocol):
     @property
     def gold_place(self) -> str: ...
 
     @property
     def labels(self) -> Sequence[str]: ...
 
+
+@runtime_checkable
+class FindsSpans(_Labelled, Protocol):
+    """A luke_ner, in what is asked of it here."""
+
     def gold_spans(self, reference: Doc) -> list[Span]: ...
+
+
+@runtime_checkable
+class ClassifiesUnits(_Labelled, Protocol):
+    """A luke_typer or luke_relation."""
+
+    def gold_names(self, reference: Doc) -> list[str]: ...
 
 
 def faults_of_dev(
     nlp: Language, examples: Iterable[Example], frozen: Collection[str], *, trained: Collection[str]
 ) -> Iterator[str]:
-    """That a tenth of the texts or more are trained on; and of each luke_ner that learns: that there is no gold for it,
-    or some under labels that it does not know. examples: the dev data. trained: texts of the training data."""
+    """That a tenth of the texts or more are trained on; and of each luke_ner, luke_typer and luke_relation that learns:
+    that there is no gold for it, or some under labels that it does not know. examples: the dev data. trained: texts of the training data."""
     pipes: list[tuple[str, Any]] = [(name, x) for name, x in nlp.pipeline if name not in frozen]
-    learning: dict[str, FindsSpans] = {name: x for name, x in pipes if isinstance(x, FindsSpans)}
+    learning: dict[str, FindsSpans | ClassifiesUnits] = {
+        name: x for name, x in pipes if isinstance(x, FindsSpans | ClassifiesUnits)
+    }
     labels: dict[str, Counter[str]] = {name: Counter() for name in learning}
     texts = repeated = 0
     for example in examples:
         texts += 1
         repeated += example.reference.text in trained
-        for name, ner in learning.items():
-            labels[name].update(span.label_ for span in ner.gold_spans(example.reference))
+        for name, pipe in learning.items():
+            if isinstance(pipe, FindsSpans):
+                labels[name].update(span.label_ for span in pipe.gold_spans(example.reference))
+            else:
+                labels[name].update(pipe.gold_names(example.reference))
     if repeated and repeated >= _REPEATED * texts:
         yield (
             f"{repeated:,} of the {texts:,} dev texts are training texts, too: scores tell nothing about new texts, "
@@ -49,8 +63,9 @@ def faults_of_dev(
         strange = Counter({label: n for label, n in counts.items() if label not in known})
         if not counts:
             yield (
-                f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell which pipeline is "
-                "the best, and patience ends the training early. Give other dev data, or look at their labels."
+                f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell how good it is, and "
+                "where nothing else is scored, patience ends the training early. Give other dev data, or look at their "
+                "labels."
             )
         elif strange:
             yield (

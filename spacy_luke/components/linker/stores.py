@@ -69,6 +69,8 @@ class KBComponent(LukeComponent):
         """Use another knowledge base. Its vectors must be of the same kind as those of training; entities may differ.
         One without vectors gives names and counts alone: entities keep the linker's own vectors, as of a converted
         checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
+        if not isinstance(kb, EntityKB | None):
+            raise ValueError(f"Expected a knowledge base, such as EntityKB.open({str(kb)!r:.80}), but got {kb!r:.80}.")
         if kb is not None and kb.vectors is not None and self.encoder.ready:
             check_store(kb.vectors, self.encoder.module.config.entity_size)
         elif kb is not None and kb.vectors is None and self._vectors is None and self.model.attrs["context"]:

@@ -66,6 +66,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
     lost_reason: ClassVar[str]
     scope_task: ClassVar[str]
     metric: ClassVar[str]
+    _told_of_missing = False  # that some of the gold is never asked about
 
     # ---- what a task says
 
@@ -79,6 +80,10 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
 
     @abstractmethod
     def has_gold(self, example: Example) -> bool: ...
+
+    @abstractmethod
+    def gold_names(self, reference: Doc) -> list[str]:
+        """The labels of all that is gold of a Doc, whether it can be predicted or not."""
 
     @abstractmethod
     def gold_total(self, example: Example, found: Gold) -> int:
@@ -257,6 +262,9 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
             if not self.teaches(example):
                 continue
             found = self.read_gold(example)
+            if found.missing and not self._told_of_missing:
+                self._told_of_missing = True
+                self.warn_missing(found.missing, self.gold_total(example, found), what=f"{self.gold_noun} of a Doc")
             asked, gold = found.units, self.classes_of(example, found, allowed)
             if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
                 asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]
@@ -271,6 +279,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
             for _ in self.items(example.predicted, gold.units, task=task, lost=lost):
                 pass
             found.missing.update(gold.missing)
+            self._told_of_missing |= bool(gold.missing)
             if gone := sum(self.weigh(gold.labels[u]) for u in lost if u in gold.labels):
                 found.missing[self.lost_reason] += gone
             seen = [label for labels in gold.labels.values() for label in labels]
