@@ -81,9 +81,11 @@ def set_relations(doc: Doc, relations: Iterable[Any] | None) -> None:
     ValueError for anything else."""
     rows = []
     for i, relation in enumerate(() if relations is None else relations):
+        if isinstance(relation, Relation):
+            relation = (relation.head, relation.tail, relation.label, relation.score)
         if not isinstance(relation, (tuple, list)) or len(relation) not in (3, 4):
             raise ValueError(
-                f"Relation {i} must be (head Span, tail Span, label) or (head Span, tail Span, label, score), but it is "
+                f"Relation {i} must be (head Span, tail Span, label), perhaps with a score as the fourth, but it is "
                 f"{relation!r:.80}."
             )
         head, tail, label, score = relation if len(relation) == 4 else (*relation, 1.0)

@@ -179,7 +179,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=self.advice)
 
     def _warn_of_fresh_head(self, theirs: Sequence[str], known: Sequence[str] | None, seen: Iterable[str]) -> None:
-        why = "it is of another task, or the component's model reads other features"
+        why = "it is of another task, or of a head with other settings, such as features or none"
         if known is not None:
             strange = sorted(set(seen) - set(known))
             why = f"it has not the labels {', '.join(strange[:_SHOWN])}{' and others' if len(strange) > _SHOWN else ''}"

@@ -182,8 +182,8 @@ def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray
             raise ValueError(f"{path}, line 1: expected a triple, but {parts} names columns. Remove this line.")
         if len(parts) != 3 or not all(parts) or any(part != part.strip() for part in parts):
             raise ValueError(
-                f"{path}, line {i}: expected `head TAB relation TAB tail`, without blanks at the ends of names, but got "
-                f"{line.decode('utf8')!r}."
+                f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}. Names have "
+                "no blanks at their ends."
             )
         head, relation, tail = parts
         found.append(entities.setdefault(head, len(entities)))

@@ -128,9 +128,8 @@ def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[P
     """Those that are read, and those of other kinds."""
     paths = sorted(x for x in folder.rglob("*") if x.is_file() and not _is_hidden(x.relative_to(folder)))
     failed = {x.parent / ERRORS for x in paths if x.name == PLAN}  # of folders that were written by this command
-    wanted = [
-        x for x in paths if x not in failed and (known := _format_of(x)) and (format is None or _reads(format, known))
-    ]
+    texts = [x for x in paths if x not in failed]
+    wanted = [x for x in texts if (known := _format_of(x)) and (format is None or _reads(format, known))]
     if not wanted:
         raise ValueError(
             f"{folder} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "

@@ -38,7 +38,8 @@ def faults_of_dev(
     nlp: Language, examples: Iterable[Example], frozen: Collection[str], *, trained: Collection[str]
 ) -> Iterator[str]:
     """That a tenth of the texts or more are trained on; and of each luke_ner, luke_typer and luke_relation that learns:
-    that there is no gold for it, or some under labels that it does not know. examples: the dev data. trained: texts of the training data."""
+    that there is no gold for it, or some under labels that it does not know. examples: the dev data. trained: texts of
+    the training data."""
     pipes: list[tuple[str, Any]] = [(name, x) for name, x in nlp.pipeline if name not in frozen]
     learning: dict[str, FindsSpans | ClassifiesUnits] = {
         name: x for name, x in pipes if isinstance(x, FindsSpans | ClassifiesUnits)
@@ -63,9 +64,9 @@ def faults_of_dev(
         strange = Counter({label: n for label, n in counts.items() if label not in known})
         if not counts:
             yield (
-                f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell how good it is, and "
-                "where nothing else is scored, patience ends the training early. Give other dev data, or look at their "
-                "labels."
+                f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell how good it is, "
+                "and where nothing else is scored, patience ends the training early. Give other dev data, or look at "
+                "their labels."
             )
         elif strange:
             yield (

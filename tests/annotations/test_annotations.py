@@ -125,3 +125,34 @@ def test_own_extensions_stay():
     finally:
         Doc.remove_extension("luke_relations")
         register_extensions()
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("luke_pairs", lambda doc: [(0, 1)], r"Expected a Span of the Doc, such as doc\[0:2\], but got 0 \(int\)"),
+        ("luke_pairs", lambda doc: [(doc[0], doc[2])], "Expected a Span of the Doc.*Ada .Token"),
+        ("luke_pairs", lambda doc: "x", r"Pair 0 must be \(head Span, tail Span\), but it is 'x'"),
+        ("luke_relations", lambda doc: [(doc[0:1], doc[2:3])], r"Relation 0 must be \(head Span, tail Span, label\)"),
+        ("luke_relations", lambda doc: "x", "Relation 0 must be .*but it is 'x'"),
+        ("luke_relations", lambda doc: [("Ada", "Bob", "met")], "Expected a Span of the Doc"),
+        (
+            "luke_relations",
+            lambda doc: [(doc[0:1], doc[2:3], "met", "high")],
+            "a number as its score.*'met' and 'high'",
+        ),
+        ("luke_relations", lambda doc: [(doc[0:1], doc[2:3], None)], "a label that is a string.*None and 1.0"),
+        ("luke_relations", lambda doc: [(doc[0:1], doc[2:3], "")], "a label that is a string, not empty"),
+        (
+            "luke_questions",
+            lambda doc: [{"question": "Who?", "answers": ["Ada"]}],
+            r"answers must be a list of \[start",
+        ),
+    ],
+)
+def test_values_that_are_no_annotation(name, make, message):
+    doc = spacy.blank("en")("Ada met Bob.")
+    with pytest.raises(ValueError, match=message):
+        setattr(doc._, name, make(doc))
+    setattr(doc._, name, None)  # takes all away
+    assert not getattr(doc._, name)

@@ -152,5 +152,8 @@ def test_head_of_a_fine_tuned_checkpoint():
     assert torch.equal(again.tensors["head.classifier.weight"], checkpoint.tensors["head.classifier.weight"])
     assert not again.tensors["head.classifier.bias"].any()
     for config in ({"none": None}, {"multi_label": True}, {"features": "all"}):
-        _, relation = make("full", weights=lambda: checkpoint, **config)
+        with pytest.warns(
+            UserWarning, match="begins with a fresh head: .* nothing, z, .* of a head with other settings"
+        ):
+            _, relation = make("full", weights=lambda: checkpoint, **config)
         assert list(relation.labels) == LABELS["luke_relation"], config

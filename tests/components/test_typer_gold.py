@@ -163,7 +163,8 @@ def test_head_of_a_fine_tuned_checkpoint():
         name = f"head.classifier.{name}"
         assert torch.equal(again.tensors[name], checkpoint.tensors[name])
     checkpoint.labels[1] = "robot"  # the examples have a type that it does not know
-    _, typer = make_pipeline("luke_typer", "full", weights=lambda: checkpoint)
+    with pytest.warns(UserWarning, match="begins with a fresh head: .* as it has not the labels"):
+        _, typer = make_pipeline("luke_typer", "full", weights=lambda: checkpoint)
     assert list(typer.labels) == LABELS["luke_typer"]
     _, typer = make_pipeline("luke_typer", "full", features="all")
     with pytest.raises(ValueError, match="features = 'all', but that of other LUKE code reads 'entity'"):

@@ -92,6 +92,7 @@ def test_excluded_pairs_go_in_both_directions(tmp_path):
         ({"train.tsv": "Q1\tP1\t\n"}, "line 1"),
         ({"train.tsv": "head\trelation\ttail\nQ1\tP1\tQ2\n"}, "line 1: .*names columns. Remove this line"),
         ({"train.tsv": "\ufeffSubject\tpredicate\tobject\r\nQ1\tP1\tQ2\r\n"}, "line 1: .*names columns"),
+        ({"train.tsv": "Q1\tP1\tQ2\nQ1 \tP1\tQ2\n"}, "line 2: .*'Q1 .*no blanks at their ends"),
         ({"train.tsv": ""}, "Expected triples to learn from in .*train.tsv, but there are none"),
         ({"train.tsv": LINES, "exclude": "Q1\n"}, "exclude, line 1: expected `entity TAB entity`.* but got 'Q1'"),
         (

@@ -293,3 +293,15 @@ def test_words_can_be_split_at_mentions(write):
     (doc,) = read_docs(write({"text": TEXT, "spans": [[0, 3, "X"]]}), align="split")
     assert triples(doc.ents) == [("Ang", "X")]
     assert doc.text == TEXT
+
+
+def test_documents_without_relations_are_counted(write):
+    """Where others have some: luke_relation learns nothing of them."""
+    entities = [{"start": 0, "end": 13, "label": "PER"}, {"start": 22, "end": 30, "label": "LOC"}]
+    both = {"text": TEXT, "entities": entities, "relations": [{"head": 0, "tail": 1, "label": "in"}]}
+    plain = {"text": TEXT, "entities": entities}
+    for records, wanted in (([both, plain, plain], 2), ([both, both], 0), ([plain, plain], 0)):
+        counts = Counter()
+        assert len(list(read_jsonl(write(*records), counts=counts))) == len(records)
+        notes = {name: n for name, n in counts.items() if "list of relations" in name}
+        assert sum(notes.values()) == wanted
