@@ -144,7 +144,7 @@ def _read_original(folder: Path, *, layer_kinds: Sequence[str] | None, size: int
         )
     raw = read_tensors(find_weights(folder))
     widths = {tensor.shape[-1] for name, tensor in raw.items() if name.endswith("intermediate.dense_ent.weight")}
-    if widths and widths != {config.entity_size}:
+    if len(widths) == 1 and widths != {config.entity_size}:
         raise ValueError(
             f"The ERNIE in {folder} reads entity vectors of {max(widths)} numbers, but those that are given have "
             f"{config.entity_size}. Make vectors of that size, such as by spacy luke train-kge --size {max(widths)}."

@@ -126,7 +126,7 @@ def test_other_sizes_and_the_papers_heads(tmp_path):
     again = read_ernie(tmp_path / "b")
     assert again.config == checkpoint.config
     assert same(again.tensors, checkpoint.tensors)
-    with pytest.raises(ValueError, match=r"dense_ent.*must have the shape .*100.* but it has .*6"):
+    with pytest.raises(ValueError, match="reads entity vectors of 6 numbers, but those that are given have 100"):
         read_ernie(folder)
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke import __version__
 from spacy_luke.bridge.machine import describe_machine
-from spacy_luke.pipelines.info import EXTRAS, parts_of
+from spacy_luke.pipelines.info import EXTRAS, about_pipeline, parts_of
 from tests.pipelines import make_pipeline
 
 
@@ -47,6 +47,14 @@ def test_pipeline(tmp_path):
     digests = [digest for part in found["components"] for digest in part["digest"].split()]
     assert len(set(digests)) == len(digests) == 3  # an encoder, which is shared, and two heads
     assert "luke_relation" in run(tmp_path / "pipeline")
+
+
+def test_defaults_of_spacy_are_no_training():
+    nlp = make_pipeline("luke_ner")
+    assert nlp.config["training"]["max_steps"] > 0
+    assert "trained by" not in dict(about_pipeline(nlp, None))
+    nlp.meta["performance"] = {"ents_f": 0.5}
+    assert "max_steps" in dict(about_pipeline(nlp, None))["trained by"]
 
 
 def test_digests_follow_the_weights():

@@ -1,5 +1,7 @@
 """`luke_relation`: gold relations, labels, and fine-tuned heads."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import spacy
@@ -157,3 +159,26 @@ def test_head_of_a_fine_tuned_checkpoint():
         ):
             _, relation = make("full", weights=lambda: checkpoint, **config)
         assert list(relation.labels) == LABELS["luke_relation"], config
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_relations_across_sentences_are_said_when_they_are_met(known):
+    """As a config has it whose sentences are found in training: nothing can be counted before."""
+
+    def examples():
+        gold = nlp.make_doc("Ada met Bob. Zoe lives in Rome.")
+        gold.set_ents([Span(gold, i, i + 1, "E") for i in (0, 2, 4, 7)])
+        gold._.luke_relations = [(gold[0:1], gold[7:8], "far"), (gold[4:5], gold[7:8], "near")]
+        doc = nlp.make_doc(gold.text)
+        return [Example(nlp.get_pipe("sentencizer")(doc) if known else doc, gold)]
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": True}
+    relation = nlp.add_pipe("luke_relation", config={"suggester": pairs})
+    message = r"1 of 2 gold relations .*can never be predicted \(1 are not proposed by the suggester\)"
+    with pytest.warns(UserWarning, match=message) if known else nullcontext():
+        relation.initialize(examples, weights=make_checkpoint)
+    for first in (True, False):
+        with pytest.warns(UserWarning, match=message) if first and not known else nullcontext():
+            nlp.update(examples(), sgd=make_adamw(0.0), annotates=["sentencizer"])

@@ -15,6 +15,7 @@ from spacy.cli._util import app as spacy_app
 from spacy.cli.debug_config import debug_config
 from spacy.cli.train import train as spacy_train
 from spacy.tokens import DocBin, Span
+from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from typer.testing import CliRunner
@@ -22,6 +23,9 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.components import storage
 from spacy_luke.training import loop
+from spacy_luke.training.dev_gold import faults_of_dev
+from tests.pipelines import make_gold, make_pipeline
+from tests.tiny import SENTENCES
 from tests.training_config import quiet, start
 
 PARTS = ["model-best", "model-last", "resume"]
@@ -216,6 +220,20 @@ def test_faults_of_the_dev_data_are_said(config_path, tmp_path):
         told = " ".join(out.getvalue().split())
         assert ("The dev data have CITY (" in told) == (name == "other")
         assert ("The dev data have no entities in doc.ents for 'luke_ner'" in told) == (name == "none")
+
+
+def test_faults_of_dev_data_for_types_and_relations():
+    nlp = make_pipeline("luke_typer", "luke_relation")
+    examples = [Example(nlp.make_doc(text), make_gold(nlp, text)) for text in SENTENCES[:2]]
+    assert list(faults_of_dev(nlp, examples, [], trained=())) == []
+    for example in examples:
+        doc = example.reference
+        doc.spans["luke_types"] = [Span(doc, x.start, x.end, x.label_.upper()) for x in doc.spans["luke_types"]]
+        doc._.luke_relations = None
+    types, relations = faults_of_dev(nlp, examples, [], trained=())
+    assert "have CITY (2), PERSON (2), PLACE (2), which 'luke_typer' does not learn" in types
+    assert "for 'luke_relation': no score will tell how good it is" in relations
+    assert list(faults_of_dev(nlp, examples, ["luke_typer", "luke_relation"], trained=())) == []
 
 
 @pytest.mark.parametrize("shared", [False, True])
