@@ -34,11 +34,8 @@ def spans_by_loop(
     first, last = document.pieces.first_W.tolist(), document.pieces.last_W.tolist()
 
     def is_chosen(word: int, piece_W: list[int], *, last: bool) -> bool:
-        same = [
-            other
-            for other in np.flatnonzero(document.bounds_W).tolist()
-            if (piece_W[other], document.sentence_W[other]) == (piece_W[word], document.sentence_W[word])
-        ]
+        at = [(piece, sentence) for piece, sentence in zip(piece_W, document.sentence_W)]
+        same = [other for other in np.flatnonzero(document.bounds_W).tolist() if at[other] == at[word]]
         named = [other for other in same if not document.signs_W[other]] or same[:1]
         return word == (named[-1] if last else named[0])
 
