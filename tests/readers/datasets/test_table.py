@@ -289,14 +289,12 @@ QAS = ("data", 0, "paragraphs", 0, "qas")
         ("fewrel", change(FEWREL, "P1", 0, "h", 2, to=[]), "relation 'P1', item 0: expected 'h' as"),
         ("fewrel", change(FEWREL, "P1", 0, "h", 2, 0, to=[4]), "relation 'P1', item 0: mention .4, 5"),
         ("conll04", [SPERT, change(SPERT, "entities", 1, "end", to=change)], "item 1, entity 1: expected 'end'"),
-        ("conll04", [SPERT, change(SPERT, "relations", 0, "tail", to=2)], "item 1: relation 0 .'Live_In'. must have "
-            "numbers"),
+        ("conll04", [SPERT, change(SPERT, "relations", 0, "tail", to=2)], "item 1: relation 0 .'Live_In'. must have num"),
         ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O"]}], "item 0: expected a tag for each of the "
             "4"),
         ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O", "X", "O", "O"]}], "item 0, tag 1: expected "
             "the"),
-        ("scierc", [SCIERC, change(SCIERC, "ner", 0, 0, to=[2, "X"])], "line 2, sentence 0: expected 2 numbers and a "
-            "label"),
+        ("scierc", [SCIERC, change(SCIERC, "ner", 0, 0, to=[2, "X"])], "line 2, sentence 0: expected 2 numbers and a"),
         ("scierc", [SCIERC, change(SCIERC, "ner", to=[[]])], "line 2: expected a list for each of the 2 sentences"),
         ("scierc", [SCIERC, change(SCIERC, "relations", 1, 0, 3, to=5)], "line 2, sentence 1: .*words 5 to 5, which "
             "are no"),
