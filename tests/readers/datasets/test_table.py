@@ -289,7 +289,7 @@ QAS = ("data", 0, "paragraphs", 0, "qas")
         ("fewrel", change(FEWREL, "P1", 0, "h", 2, to=[]), "relation 'P1', item 0: expected 'h' as"),
         ("fewrel", change(FEWREL, "P1", 0, "h", 2, 0, to=[4]), "relation 'P1', item 0: mention .4, 5"),
         ("conll04", [SPERT, change(SPERT, "entities", 1, "end", to=change)], "item 1, entity 1: expected 'end'"),
-        ("conll04", [SPERT, change(SPERT, "relations", 0, "tail", to=2)], "item 1: relation 0 .'Live_In'. must have num"),
+        ("conll04", [SPERT, change(SPERT, "relations", 0, "tail", to=2)], "item 1: relation 0 .'Live_In'. must have"),
         ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O"]}], "item 0: expected a tag for each of the "
             "4"),
         ("conll04", [{**change(SPERT, "entities", to=change), "tags": ["O", "X", "O", "O"]}], "item 0, tag 1: expected "
