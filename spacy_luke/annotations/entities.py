@@ -141,9 +141,8 @@ def get_entity(span: Span) -> EntityRecord | None:
     has no knowledge base, or where another component or a person has given the mention another `kb_id_` since."""
     row = find_row(span, LINKED_ENTITIES)
     entity = None if row is None else _entity_of(row[2])
-    if entity is None or span.kb_id_ in ("", entity.id, entity.title, entity.wikidata, entity.url):
-        return entity
-    return None
+    ids = () if entity is None else ("", entity.id, entity.title, entity.wikidata, entity.url)
+    return entity if span.kb_id_ in ids else None
 
 
 def get_entities(doc: Doc) -> dict[tuple[int, int], EntityRecord]:

@@ -11,10 +11,10 @@ from spacy.language import Language
 from spacy.training import Example, validate_get_examples
 
 from ..checkpoint.contents import Checkpoint
+from ..text.spelling import shorten
 from .base import LukeComponent
 
 _MOST_LABELS = 50  # that a message lists
-_SHOWN = 8  # labels of a head that is not used
 
 
 @dataclass
@@ -181,11 +181,10 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
     def _warn_of_fresh_head(self, theirs: Sequence[str], known: Sequence[str] | None, seen: Iterable[str]) -> None:
         why = "it is of another task, or of a head with other settings, such as features or none"
         if known is not None:
-            strange = sorted(set(seen) - set(known))
-            why = f"it has not the labels {', '.join(strange[:_SHOWN])}{' and others' if len(strange) > _SHOWN else ''}"
+            why = f"it has not the labels {shorten(sorted(set(seen) - set(known)))}"
         warnings.warn(
             f"'{self.name}' begins with a fresh head: that of the checkpoint, whose labels are "
-            f"{', '.join(theirs[:_SHOWN])}{' and others' if len(theirs) > _SHOWN else ''}, is not used, as {why}.",
+            f"{shorten(theirs)}, is not used, as {why}.",
             stacklevel=3,
         )
 

@@ -222,7 +222,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     def _set_entities(self, doc: Doc, found: FoundSpans) -> None:
         before = [] if self.overwrite else list(doc.ents)
         if self.overwrite:
-            for word in doc:
+            for word in (word for entity in doc.ents for word in entity):
                 word.ent_id = 0  # of what gives way; spaCy leaves it to entities without one
         spans, scores = self._scored(doc, found, found.beside(before, blocked_words(doc)))
         write_entities(doc, [*before, *spans])

@@ -50,9 +50,10 @@ class Graph:
     def untrained(self, split: str) -> int:
         """How many triples of a split have an entity or a relation that no training triple has: their ranks are those
         of vectors that nothing was learnt for."""
-        known_E, known_R = self.trained_entities(), np.unique(self.triples["train"][:, 1])
-        triples = self.triples[split]
-        return int((~(np.isin(triples[:, [0, 2]], known_E).all(1) & np.isin(triples[:, 1], known_R))).sum())
+        trained, triples = self.triples["train"], self.triples[split]
+        known_E, known_R = np.zeros(len(self.entities), bool), np.zeros(len(self.relations), bool)
+        known_E[trained[:, [0, 2]]], known_R[trained[:, 1]] = True, True
+        return int((~(known_E[triples[:, [0, 2]]].all(1) & known_R[triples[:, 1]])).sum())
 
 
 def read_graph(
@@ -172,15 +173,15 @@ def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray
             parts = line.decode("utf8").rstrip("\r").split("\t")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}, line {i}: {not_utf8(error, path)}") from error
-        if parts == [""]:
-            continue
         if (
             i == 1
             and len(parts) == 3
             and all(x.strip().lower() in known for x, known in zip(parts, _HEADERS, strict=True))
         ):
             raise ValueError(f"{path}, line 1: expected a triple, but {parts} names columns. Remove this line.")
-        if len(parts) != 3 or not all(parts) or any(part != part.strip() for part in parts):
+        if len(parts) != 3 or not all(parts) or parts != [part.strip() for part in parts]:
+            if parts == [""]:
+                continue
             raise ValueError(
                 f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}. Names have "
                 "no blanks at their ends."

@@ -20,6 +20,7 @@ from ..components.linker.component import LukeLinker
 from ..components.relation import LukeRelation
 from ..stores.atomic import write_atomically, write_folder_atomically
 from ..stores.plain_text import read_object
+from ..text.spelling import shorten
 from .figures import figure_tables, markdown_table
 from .saving import check_replaceable
 
@@ -173,12 +174,7 @@ def _components(nlp: Language) -> Iterator[tuple[str, str, str]]:
         labels = [str(label) for label in getattr(component, "labels", ())]
         threshold = component.cfg.get("threshold") if isinstance(component, LukeComponent) else None
         least = "" if threshold is None or not labels else f"{threshold:.2g}"
-        yield f"`{name}`", _shorten(labels), least
-
-
-def _shorten(labels: Sequence[str], most: int = 40) -> str:
-    shown = ", ".join(labels[:most])
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+        yield f"`{name}`", shorten(labels, 40), least
 
 
 def _license_text(about: AboutPipeline) -> str:

@@ -23,7 +23,6 @@ from ..encoders.kinds import kind_of, kind_that_reads
 from ..stores.plain_text import read_text
 from .saving import check_replaceable, save
 
-_APART = 100  # words between two mentions at most, so that the pairs of a document grow with its length, not its square
 _FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
 
 
@@ -38,10 +37,9 @@ def typer_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 
 def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
-    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": _APART, "types": None}
     none = next(iter(checkpoint.labels or []))  # which `load_head` takes
     model = _entity_model(checkpoint, RELATION_MODEL)
-    return {"model": model, "suggester": pairs, "none": none, **_context(checkpoint)}
+    return {"model": model, "none": none, **_context(checkpoint)}
 
 
 def qa_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
@@ -66,10 +64,9 @@ def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
 
 
 def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
-    pairs = {"@misc": "spacy-luke.pairs.v1", "same_sentence": False, "max_words": _APART, "types": None}
     first = next(iter(checkpoint.labels or []))
     none = first if first in NONE_LABELS["entity_pair_classification"] else None
-    return {"model": _ernie_model(checkpoint), "suggester": pairs, "none": none, **_ernie_input(checkpoint)}
+    return {"model": _ernie_model(checkpoint), "none": none, **_ernie_input(checkpoint)}
 
 
 def _ernie_model(checkpoint: ErnieCheckpoint) -> dict[str, Any]:

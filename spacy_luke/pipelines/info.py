@@ -12,6 +12,7 @@ from spacy.language import Language
 from ..bridge.digests import shim_digest
 from ..bridge.wrapper import TorchShim
 from ..components.base import LukeComponent
+from ..text.spelling import shorten
 from .card import CARD, SOURCES
 
 Rows = list[tuple[str, str]]
@@ -82,7 +83,7 @@ def _part(nlp: Language, name: str, pipe: Any, seen: set[int]) -> Part:
                 digests.append(shim_digest(shim)[:_DIGITS])
                 if getattr(shim, "is_int8", False):
                     shown.insert(0, "int8")
-    return Part(name, meta.factory, _shorten(labels), ", ".join(shown), " ".join(digests))
+    return Part(name, meta.factory, shorten(labels), ", ".join(shown), " ".join(digests))
 
 
 def about_pipeline(nlp: Language, path: Path | None) -> Rows:
@@ -119,11 +120,6 @@ def _scores(performance: dict[str, Any], path: str = "") -> Iterator[str]:
             yield from _scores(value, f"{path}{name}.")
         elif isinstance(value, int | float) and name.endswith(("_f", "_accuracy", "_em")):
             yield f"{path}{name} {value:.3f}"
-
-
-def _shorten(labels: list[str], most: int = 8) -> str:
-    more = f" and {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(labels[:most]) + more
 
 
 def folder_of(pipeline: str) -> Path | None:

@@ -84,7 +84,8 @@ def take_strings(where: str, item: Any, name: str) -> list[str]:
 
 def _parse(where: str, raw: bytes, encoding: str) -> dict[str, Any]:
     try:
-        data = parse_json(raw.decode(encoding))
+        text = raw.decode(encoding)
+        data = parse_json(text)
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: {not_utf8(error, Path(where.rpartition(', line ')[0]))}") from None
     except ValueError as error:
@@ -93,7 +94,7 @@ def _parse(where: str, raw: bytes, encoding: str) -> dict[str, Any]:
         ) from None
     if not isinstance(data, dict):
         raise ValueError(f"{where}: expected an object, one a line, but got {str(data)[:80]!r}.")
-    _check_unicode(where, raw.decode(encoding), data)
+    _check_unicode(where, text, data)
     return data
 
 

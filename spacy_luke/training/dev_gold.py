@@ -8,7 +8,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-_SHOWN = 8  # labels of a message
+from ..text.spelling import shorten
+
 _REPEATED = 0.1  # share of dev texts that are training texts, from which on it is said
 
 
@@ -78,5 +79,4 @@ def faults_of_dev(
 def listed_labels(counts: Counter[str]) -> str:
     """The most frequent labels, with how often each is there, and how many more there are."""
     shown = [f"{label} ({n:,})" for label, n in sorted(counts.items(), key=lambda x: (-x[1], x[0]))]
-    more = f" and {len(shown) - _SHOWN} more labels" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more
+    return shorten(shown, noun="labels")
