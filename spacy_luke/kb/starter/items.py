@@ -1,6 +1,7 @@
 """Items of Wikidata: organizations and products of a slice, CoDEx's types and facts, and the entities of FewRel."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,11 @@ _ORGANIZATIONS = tuple(
     "university company organization party label club team group school college business institut airline band museum "
     "agency publisher enterprise".split()
 )
+# Words in the labels of types of cities, and of larger areas that often have a city's name.
+_CITY = re.compile(r"\b(city|commune|municipality)\b")
+_AREA = re.compile(r"\b(county of|counties|country|district of|island|nation|province|region|state|borough of)\b")
+_BY_FAR = 5  # so many times as many inhabitants
+_WHERE = re.compile(r"\b(?:of|in) (?:the )?(.+)$")  # "city of the United States"
 # What heads and tails of FewRel's relations are.
 _HEADS = {
     "person": ("P22", "P25", "P26", "P27", "P40", "P39", "P101", "P410", "P412", "P413", "P800", "P135"),
@@ -169,10 +175,21 @@ def _title_of(names: Counter[str]) -> str:
 
 
 def _find_city(wikidata: str, cities: Sequence[City], codex: Codex) -> City | None:
-    """The largest city of its name in its country, where CoDEx knows that."""
-    countries = codex.objects(wikidata, _COUNTRY)
-    inside = [city for city in cities if city.country is not None and city.country.wikidata in countries]
-    return max((city for city in inside if not city.known.wikidata), key=lambda city: city.inhabitants, default=None)
+    """The city of its name in its country, as far as CoDEx knows that: by facts, or by types ("city of Iran"); where it
+    knows of no country but that it is a city and no area, that of its name anywhere. Of several the largest, if it is
+    so by far."""
+    types = codex.types_of(wikidata)
+    named = {place for name in types for place in _WHERE.findall(name)}
+    facts = codex.objects(wikidata, _COUNTRY)
+    of_city = any(map(_CITY.search, types)) and not any(map(_AREA.search, types))
+    free = [(city, city.country) for city in cities if city.country is not None and not city.known.wikidata]
+    found = [city for city, country in free if country.wikidata in facts or (of_city and country.title in named)]
+    if of_city and not facts and not named:
+        found = [city for city, _ in free]
+    found.sort(key=lambda city: city.inhabitants, reverse=True)
+    if len(found) > 1 and found[0].inhabitants < _BY_FAR * found[1].inhabitants:
+        return None
+    return found[0] if found else None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -115,6 +115,38 @@ def test_a_country_is_meant_rather_than_its_team_that_a_relation_is_full_of(sour
     assert rest == pytest.approx(1 - prior)
 
 
+@pytest.mark.parametrize(
+    ("types", "found"),
+    [
+        (["big city"], "Q7"),  # no country is known, and the largest is so by far
+        (["city of the United States"], "Q7"),
+        (["city of Canada"], "geo:43,-83"),  # in which there is none
+        (["big city", "county of Texas"], "geo:43,-83"),  # an area
+        ([], "geo:43,-83"),
+    ],
+)
+def test_a_place_with_the_name_of_a_city_is_that_city_as_far_as_its_types_tell(sources, tmp_path, types, found):
+    lines = ["Flint\tFlint\t43\t-83\tUS\t98310", "Flint\tFlint\t53\t-3\tGB\t13000"]
+    (sources / "cities15000.tsv").write_text(CITIES + "\n".join(lines) + "\n")
+    (sources / "codex/types.json").write_text(json.dumps({f"Q9{i}": {"label": name} for i, name in enumerate(types)}))
+    (sources / "codex/entity2types.json").write_text(json.dumps({"Q7": [f"Q9{i}" for i in range(len(types))]}))
+    one = {"tokens": ["Flint", "lies", "here"], "h": ["flint", "Q7", [[0]]], "t": ["here", "Q8", [[2]]]}
+    (sources / "fewrel/places.json").write_text(json.dumps({"P177": [one]}))
+    kb = build_starter_kb(sources, tmp_path / "kb").built.kb
+    assert {one.entity for one in kb.candidates("Flint")} == {found, "geo:53,-3", *(["Q7"] if found != "Q7" else [])}
+
+
+def test_of_cities_of_nearly_one_size_none_is_taken_for_the_place(sources, tmp_path):
+    lines = ["Peoria\tPeoria\t33\t-112\tUS\t190985", "Peoria\tPeoria\t40\t-89\tUS\t115070"]
+    (sources / "cities15000.tsv").write_text(CITIES + "\n".join(lines) + "\n")
+    (sources / "codex/types.json").write_text(json.dumps({"Q9": {"label": "city of the United States"}}))
+    (sources / "codex/entity2types.json").write_text(json.dumps({"Q7": ["Q9"]}))
+    one = {"tokens": ["Peoria", "lies", "here"], "h": ["peoria", "Q7", [[0]]], "t": ["here", "Q8", [[2]]]}
+    (sources / "fewrel/places.json").write_text(json.dumps({"P177": [one]}))
+    kb = build_starter_kb(sources, tmp_path / "kb").built.kb
+    assert len(kb.candidates("Peoria")) == 3
+
+
 def test_regions_are_meant_rather_than_towns_of_their_name(sources, tmp_path):
     (sources / "cities15000.tsv").write_text(CITIES + "Florida\tFlorida\t21.5\t-78.2\tCU\t63007\n")
     kb = build_starter_kb(sources, tmp_path / "kb").built.kb
