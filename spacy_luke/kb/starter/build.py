@@ -13,7 +13,7 @@ from .items import Codex, add_descriptions, add_fewrel, add_slice, read_codex
 from .pages import add_pages, read_dump_links
 from .places import COUNTRIES, add_cities, add_countries, add_well_known
 
-_WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
+WELL_KNOWN = Path(__file__).with_name("well_known.tsv")
 # The names of the sources in their folder
 _SLICE = "wikidata-slice.tsv"
 _CITIES = "cities15000.tsv"
@@ -58,7 +58,7 @@ def collect_entities(sources: Path) -> tuple[Catalogue, list[str]]:
     if _SLICE not in absent:
         add_slice(sources / _SLICE, catalogue)
     cities = [] if _CITIES in absent else add_cities(sources / _CITIES, catalogue, countries)
-    add_well_known(_WELL_KNOWN, catalogue, cities, countries)
+    add_well_known(WELL_KNOWN, catalogue, cities, countries)
     codex = Codex() if _CODEX in absent else read_codex(sources / _CODEX)
     if _FEWREL not in absent:
         add_fewrel(sorted((sources / _FEWREL).glob("*.json")), catalogue, codex, cities)

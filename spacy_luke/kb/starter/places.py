@@ -1,4 +1,4 @@
-"""Countries, from a table of this project, the cities of GeoNames, and those cities and persons that all know."""
+"""Countries, from a table of this project, the cities of GeoNames, and the cities, persons and others that all know."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ from .catalogue import Catalogue, Known
 
 COUNTRIES = Path(__file__).with_name("countries.tsv")
 _COUNTRY = 300.0  # the prominence of a country
-_PERSON = 200.0  # of a person that all know
+_KNOWN = 200.0  # of a person, an organization, a work that all know
 _REGION = 100.0  # of a state, a province, a continent
-_SURNAME = 0.5  # how much "Clinton" means Bill Clinton, beside what else it may mean
+_SHORT = 0.5  # how much "Clinton" means Bill Clinton, and "Celtic" the club, beside what else it may mean
 _ADJECTIVE = 0.3  # how much "French" means France, beside what else it may mean
 
 
@@ -76,8 +76,8 @@ def add_cities(path: Path, catalogue: Catalogue, countries: dict[str, Known]) ->
 
 
 def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], countries: dict[str, Known]) -> None:
-    """Large cities with their ids and other names, regions, and persons, from a table of this project. A city that
-    GeoNames lacks is left out."""
+    """Large cities with their ids and other names, regions, persons, organizations, works and events, from a table of
+    this project. A city that GeoNames lacks is left out."""
     for line, fields in read_table_lines(path, columns=6):
         if line == 1:
             continue  # the names of the columns
@@ -98,15 +98,17 @@ def add_well_known(path: Path, catalogue: Catalogue, cities: Sequence[City], cou
             known.description = f"{name} in {country.title}" if country else name
             known.types = [name]
         else:
-            known = catalogue.add(Known(wikidata, title, kind, wikidata, prominence=_PERSON))
-            known.origin = country.title if country else ""
+            known = catalogue.get(wikidata) or catalogue.add(Known(wikidata, title, kind, wikidata))
+            known.prominence = max(known.prominence, _KNOWN)
+            known.title, known.origin = title, country.title if country else ""
+            catalogue.add_title(known, title)
         known.url = "en"
         known.add_name(title)
         for other in filter(None, others.split("|")):
-            known.add_name(other, 1.0 if known.kind == "place" else _SURNAME)
+            known.add_name(other, 1.0 if known.kind == "place" else _SHORT)
             if known.kind == "place":
                 catalogue.add_title(known, other)
-        catalogue.read["well-known places and persons"] += 1
+        catalogue.read["well-known places, persons and organizations"] += 1
 
 
 def read_table_lines(path: Path, *, columns: int) -> Iterator[tuple[int, list[str]]]:

@@ -7,9 +7,9 @@ import tarfile
 
 import pytest
 
-from spacy_luke.kb.starter.build import COUNTRIES, build_starter_kb, collect_entities
+from spacy_luke.kb.starter.build import COUNTRIES, WELL_KNOWN, build_starter_kb, collect_entities
 from spacy_luke.kb.starter.catalogue import Catalogue, Known, weigh_names
-from spacy_luke.kb.starter.places import add_countries
+from spacy_luke.kb.starter.places import add_countries, read_table_lines
 
 CITIES = "London\t\t51.5\t-0.1\tGB\t9000000\nLondon\t\t42.9\t-81.2\tCA\t360000\nWien\tVienna\t48.2\t16.3\tAT\t1700000\n"
 SLICE = "Q312\torganization\t150\tApple Inc.\tApple|AAPL\nQ213710\torganization\t20\tApple Records\tApple\n"
@@ -86,6 +86,30 @@ def test_priors_of_cities_are_shares_of_their_inhabitants(tmp_path):
         "city in Canada with 360,000 inhabitants": pytest.approx(360 / 9360, abs=1e-3),
     }
     assert kb.candidate_rows("Vienna") == kb.candidate_rows("Wien")
+
+
+def test_a_well_known_organization_that_another_source_has_too_is_one(sources, tmp_path):
+    """The slice and a dump have NATO, each in its words."""
+    (sources / "wikidata-slice.tsv").write_text(SLICE + "Q7184\torganization\t240\tN. A. T. O.\tNATO|NATO Alliance\n")
+    (sources / "enwiki.xml.bz2").write_bytes(bz2.compress(DUMP.replace("[[music]] and", "[[NATO]] and").encode()))
+    kb = build_starter_kb(sources, tmp_path / "kb").built.kb
+    names = ("NATO", "NATO Alliance", "North Atlantic Treaty Organization")
+    assert {one.entity for name in names for one in kb.candidates(name)} == {"Q7184"}
+    nato = kb.record(kb.row("Q7184"))
+    assert (nato.title, nato.url) == ("NATO", "https://en.wikipedia.org/wiki/NATO")
+    assert kb.candidates("FBI") == [("Q8333", 1.0)]
+    assert kb.record(kb.row("Q8333")).description == "organization from United States"
+
+
+def test_every_line_of_the_well_known_is_of_one_entity_of_a_known_kind_and_country():
+    known = {"place", "region", "person", "organization", "work", "product", "other"}
+    codes = add_countries(COUNTRIES, Catalogue())
+    _, *lines = (fields for _, fields in read_table_lines(WELL_KNOWN, columns=6))
+    assert len({fields[0] for fields in lines}) == len(lines) > 600
+    for wikidata, kind, code, title, *_ in lines:
+        assert wikidata[:1] == "Q", title
+        assert kind in known, title
+        assert not code or code in codes, title
 
 
 def test_well_known_cities_and_persons_have_their_ids(sources, tmp_path):
