@@ -18,7 +18,7 @@ PRIOR = ("prior", "in_links")  # what is known of a candidate: log p(entity | na
 MATCH = (
     *("name", "long_name", "part", "surname", "told", "short", "derived"),
     *("beside", "of", "only", "described", "related", "type", "sure"),
-    *("sports", "shared", "group", "titled", "coherent"),
+    *("sports", "shared", "group", "titled", "coherent", "initials"),
 )
 NIL_START = -2.0  # NIL's score before any training: a single candidate has a probability of 0.88, all else being equal
 

@@ -2,7 +2,8 @@
 
 The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is known:
 
-    name       1 where the mention is the entity's name: its title without what distinguishes it, as "(film)"
+    name       1 where the mention is the entity's name: its title without what distinguishes it, as "(film)", and both
+               without "The"
     long_name  log of the mention's words where it is: a long name is seldom that of another
     part       the share of the name's words that the mention has, where it is not the whole name ("Lovelace")
     surname    1 where the mention is one word and the entity is a person
@@ -24,6 +25,7 @@ The numbers of a candidate, M = `model.linking.MATCH`, each 0 where nothing is k
     titled     the share of the words of its title, those of the mention apart, that the text has beside the mention
     coherent   log(1 + other names of the text with candidates whose titles have one of these words, too), each name by
                the priors of these, of the word for which it is most
+    initials   1 where the mention has capitals alone, five at most, which begin the words of its title ("FBI")
 
 K candidates of a mention.
 """
@@ -66,17 +68,19 @@ _SPORTS = frozenset(
 _LEAST_SCORE = 1e-3
 _CACHE = 100_000  # entities whose words are kept
 _WORDS = re.compile(r"\w+")
+_SMALL = frozenset("and for of on the to".split())  # words that have no letter among initials
 
 
 class Described(NamedTuple):
     """What is known of an entity: the words of its name, those of its description and of what distinguishes its title,
-    those of its title, and its types."""
+    those of its title, its types, and the initials of its name and title."""
 
     name: tuple[str, ...]
     context: frozenset[str]
     title: frozenset[str]
     told: str  # description and what distinguishes the title, in small letters, " word word "
     types: tuple[str, ...]
+    initials: frozenset[str]
 
 
 class Labelled(NamedTuple):
@@ -93,7 +97,7 @@ class _Asked(NamedTuple):
 
     words: tuple[str, ...]
     label: str
-    short: bool
+    capitals: bool
     beside: bool
     of: bool
     only: bool
@@ -120,7 +124,7 @@ class Matcher:
         """Of each mention (K, M)."""
         counts = Counter(word.lower_ for word in doc if _counts(word.lower_))
         whole = f" {' '.join(_words(doc.text))} "
-        names = [_words(doc[x.start : x.end].text) for x in mentions]
+        names = [_name_words(doc[x.start : x.end].text) for x in mentions]
         sports = math.log1p(100 * sum(word.lower_ in _SPORTS for word in doc) / max(len(doc), 1))
         groups = {doc[x.start : x.end].text.casefold() for x in mentions if x.label in _GROUPS}
         persons = {name for name, x in zip(names, mentions, strict=True) if x.label in _PERSON_LABELS and len(name) > 1}
@@ -132,7 +136,7 @@ class Matcher:
             asked = _Asked(
                 words,
                 mention.label,
-                short=_is_short(text) and mention.label not in _PLACE_LABELS,
+                capitals=_is_short(text),
                 beside=_is_name(doc, mention.start - 1) or _is_name(doc, mention.end, first=True),
                 of=mention.start > 1 and doc[mention.start - 1].lower_ == "of" and _is_name(doc, mention.start - 2),
                 only=len(candidates) == 1,
@@ -179,7 +183,7 @@ class Matcher:
             "part": 0.0 if same or not name else len(set(words) & set(name)) / len(set(name)),
             "surname": len(words) == 1 and not _PERSONS.isdisjoint(one.types),
             "told": not same and bool(name) and f" {' '.join(name)} " in asked.whole,
-            "short": asked.short and not same,
+            "short": asked.capitals and not same and asked.label not in _PLACE_LABELS,
             "derived": not same and not set(words) & set(name) and stem >= _LEAST_LETTERS,
             "beside": asked.beside,
             "of": asked.of,
@@ -193,6 +197,7 @@ class Matcher:
             "group": asked.group and place,
             "titled": len(further & asked.context) / (len(further) or 1),
             "coherent": math.log1p(max((asked.coherent.get(word, 0.0) for word in further), default=0.0)),
+            "initials": asked.capitals and not same and letters in one.initials,
         }
         return [float(numbers[name]) for name in MATCH]
 
@@ -213,9 +218,10 @@ class Matcher:
         name, apart = split_title(title)
         words = _words(f"{apart} {description}")
         own = set(_words(name))
+        initials = frozenset(map(_initials, (name, title)))
         context = frozenset(word for word in words if _counts(word) and word not in own)
         whole = frozenset(word for word in _words(title) if _counts(word))
-        return Described(_words(name), context, whole, f" {' '.join(words)} ", types)
+        return Described(_name_words(name), context, whole, f" {' '.join(words)} ", types, initials)
 
 
 def split_title(title: str) -> tuple[str, str]:
@@ -269,6 +275,16 @@ def _is_short(text: str) -> bool:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORDS.findall(text.casefold()))
+
+
+def _name_words(name: str) -> tuple[str, ...]:
+    """Without "The" at its beginning, if there is more."""
+    words = _words(name)
+    return words[1:] if len(words) > 1 and words[0] == "the" else words
+
+
+def _initials(name: str) -> str:
+    return "".join(word[0] for word in _words(name) if word not in _SMALL)
 
 
 def _fuller(words: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> frozenset[tuple[str, ...]]:

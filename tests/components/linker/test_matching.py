@@ -96,6 +96,30 @@ def test_initials_of_a_place_are_seldom_anothers(kb, label, short):
     assert row[0, MATCH.index("short")] == short
 
 
+@pytest.mark.parametrize(
+    ("text", "title", "found"),
+    [
+        ("FBI", "Federal Bureau of Investigation", (0, 1)),
+        ("U.S.", "United States", (0, 1)),
+        ("UCLA", "University of California, Los Angeles", (0, 1)),
+        ("BEG", "Belgrade Airport", (0, 0)),
+        ("Fbi", "Federal Bureau of Investigation", (0, 0)),  # no capitals
+        ("UN", "UN", (1, 0)),
+        ("Beatles", "The Beatles", (1, 0)),
+        ("The Beatles", "The Beatles", (1, 0)),
+        ("The Hague", "Hague", (1, 0)),
+        ("The", "The", (1, 0)),
+    ],
+)
+def test_initials_and_articles(tmp_path, text, title, found):
+    """found: whether the mention is the name, and whether it is the initials of the title."""
+    (tmp_path / "entities.jsonl").write_text(json.dumps({"id": "Q1", "names": [text], "title": title}) + "\n")
+    matcher = Matcher(build_kb([tmp_path / "entities.jsonl"], tmp_path / "kb").kb, {})
+    doc = spacy.blank("en").make_doc(text)
+    (row,) = matcher(doc, [Labelled(0, len(doc), "ORG")], [[("Q1", 1.0)]])
+    assert (row[0, MATCH.index("name")], row[0, MATCH.index("initials")]) == found
+
+
 def test_what_the_text_says_of_places_and_persons(kb):
     """A text of sports, a name that is an organization elsewhere, a first name that another person has."""
     nlp = spacy.blank("en")
