@@ -14,14 +14,14 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..pages.schema import EntityForm
-from ..text.forms import key_of, without_possessive
+from ..text.forms import LETTERS, key_of, without_possessive
 from .settings import FactSettings
 
 _BESIDE = 10  # mentions before and behind one that are its context
 _READ = 10  # mentions of a thing whose context is read
 _REACH = 150  # characters before and behind a mention whose words are its context
 _UNCASED = 4  # longer runs of letters of scripts without case are taken for several words
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(rf"(?:(?![\d_])[{LETTERS}]){{3,}}")
 
 Name = tuple[str, str]  # key and label
 

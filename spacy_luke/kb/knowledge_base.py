@@ -15,7 +15,7 @@ from ..aliases.store import AliasStore, Candidate
 from ..annotations import EntityRecord
 from ..stores.atomic import hold
 from ..stores.folder import MANIFEST, StoreFolder
-from ..text.forms import key_of, letters_of, title_case_of, without_possessive
+from ..text.forms import fold_case, key_of, letters_of, title_case_of, without_possessive
 from ..vectors.store import EntityVectors
 from .files import KB, VECTORS
 from .record import make_record
@@ -237,13 +237,13 @@ class EntityKB(StoreFolder):
 
     def _loose(self, form: str, levels: int) -> str | None:
         """levels: 1 takes names that differ in case alone, 3 all that differ in case and punctuation alone."""
-        letters, folded = letters_of(form), form.casefold()
+        letters, folded = letters_of(form), fold_case(form)
         if not letters:
             return None
         best, best_level = None, levels
         for segment in self.segments:
-            for name in segment.loose_names(letters_of(folded)):
-                level = 0 if name.casefold() == folded else 1 if letters_of(name) == letters else 2
+            for name in segment.loose_names(form):
+                level = 0 if fold_case(name) == folded else 1 if letters_of(name) == letters else 2
                 if level < best_level:
                     best, best_level = name, level
         return best

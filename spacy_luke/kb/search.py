@@ -7,11 +7,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..text.forms import key_of, letters_of
+from ..text.forms import fold_case, key_of, letters_of
 from ..vectors.store import EntityVectors
 from .segment import Segment
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_MARKED = "".join(chr(code) for code in range(0xDF, 0x180) if chr(code).islower())  # Latin letters with marks
+_SCRIPTS = range(0x370, 0x1100)  # from Greek to Georgian: alphabets, each within some blocks of so many characters
+_BLOCK_LETTERS = 0x80
 _LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
 _BLOCK = 1 << 15  # vectors in memory at once
 
@@ -58,7 +61,7 @@ def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -
 
 def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
     """Names that differ from a text in one slip, whatever their case and punctuation are."""
-    letters = letters_of(key_of(text, case="exact").casefold())
+    letters = letters_of(fold_case(key_of(text, case="exact")))
     if len(letters) < _LEAST_LETTERS:
         return
     for other in sorted(_slips(letters)):
@@ -97,9 +100,17 @@ def _add(hits: dict[int, Hit], kb: Searched, how: str, names: list[str]) -> None
 
 def _slips(letters: str) -> set[str]:
     halves = [(letters[:i], letters[i:]) for i in range(len(letters) + 1)]
-    alphabet = sorted({*_LETTERS, *letters})
+    alphabet = _alphabet(letters)
     slips = {a + b[1:] for a, b in halves if b}
     slips |= {a + b[1] + b[0] + b[2:] for a, b in halves if len(b) > 1}
     slips |= {a + letter + b[1:] for a, b in halves if b for letter in alphabet}
     slips |= {a + letter + b for a, b in halves for letter in alphabet}
     return slips - {letters}
+
+
+def _alphabet(letters: str) -> list[str]:
+    """Letters that may stand in the place of one of these: Latin ones, digits, and those of their own alphabets. Of
+    scripts with thousands of signs none but these."""
+    starts = {ord(letter) // _BLOCK_LETTERS * _BLOCK_LETTERS for letter in letters if ord(letter) in _SCRIPTS}
+    further = (chr(code) for start in starts for code in range(start, start + _BLOCK_LETTERS))
+    return sorted({*_LETTERS, *_MARKED, *letters, *(x for x in further if x.isalpha() and x == x.casefold())})

@@ -10,7 +10,7 @@ from ..aliases.store import AliasStore
 from ..aliases.trie import map_trie
 from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
-from ..text.forms import letters_of
+from ..text.forms import fold_case, letters_of
 from .files import NONE
 from .record import ABOUT_NOTHING, About
 
@@ -94,12 +94,14 @@ class Segment:
         """Further ids, and the rows that they lead to."""
         return ((title, row) for title in self._redirects.iterkeys() if (row := self.row_of(title)) >= 0)
 
-    def loose_names(self, letters: str) -> Iterator[str]:
-        """The names that are the same as `letters`, which has no case and no punctuation; the most frequent first."""
-        digest = int(hash_names([letters.encode("utf8")])[0])
-        place = bisect_left(self._hashes, digest)
-        while place < len(self._hashes) and self._hashes[place] == digest:
-            name = self.store.name_of(self._loose[place])
-            if letters_of(name.casefold()) == letters:
-                yield name
-            place += 1
+    def loose_names(self, key: str) -> Iterator[str]:
+        """The names that are the same as a key but for case and punctuation; the most frequent first."""
+        wanted = letters_of(fold_case(key))
+        for letters in dict.fromkeys((wanted, letters_of(key.casefold()))):  # the latter of knowledge bases before 0.3
+            digest = int(hash_names([letters.encode("utf8")])[0])
+            place = bisect_left(self._hashes, digest)
+            while place < len(self._hashes) and self._hashes[place] == digest:
+                name = self.store.name_of(self._loose[place])
+                if letters_of(fold_case(name)) == wanted:
+                    yield name
+                place += 1

@@ -21,7 +21,6 @@ are equal.
 Persons: a file with an id a line.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,13 @@ from urllib.parse import unquote
 from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
 from ..stores.progress import ProgressBar
+from ..text.forms import words_of
 from ..wikipedia.wikidata import text_of
 from .record import About, is_item, is_page
 from .staging import SourceGroup, Staging
 
 _ENTITY_COLUMNS = ("id", "names", "description", "count", "prior", "person", "title", "wikidata", "url", "types")
 _PERSON = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
-_WORD = re.compile(r"\w+")
 _TITLE = "http://en.wikipedia.org/wiki/"
 
 
@@ -199,14 +198,10 @@ def _about(row: dict[str, Any], entity: str, named: dict[str, float | None]) -> 
 
 def _name_of(entity: str, named: dict[str, float | None]) -> str:
     """What an entity without a title is called; "" where its id says it."""
-    if any(_words(name) in _words(entity) for name in named):
+    whole = f" {' '.join(words_of(entity))} "
+    if any(f" {' '.join(words_of(name))} " in whole for name in named):
         return ""
     return " ".join(max(named, key=lambda name: named[name] or 0.0).split())
-
-
-def _words(text: str) -> str:
-    """With one blank around each word."""
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 def _plain_type(name: str) -> str:

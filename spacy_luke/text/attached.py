@@ -6,20 +6,34 @@ they have in other texts.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 
-_HEAD = re.compile(r"[(\[{<\"'`“„‘‚«‹¿¡]+(?=\w)")
-_TAIL = re.compile(r"(?<=\w)(?:['’]s\b)?[.,;:!?…)\]}>\"'`”’»›]*$", re.IGNORECASE)
+from .forms import LETTERS
+
+_SIGNS = [(chr(code), unicodedata.category(chr(code))) for code in range(0x10000)]
+# Brackets and quotes that open and close, by Unicode's categories, and those of ASCII.
+_OPENING = "".join(sign for sign, category in _SIGNS if category in ("Ps", "Pi")) + "<\"'`¿¡"
+_CLOSING = "".join(sign for sign, category in _SIGNS if category in ("Pe", "Pf")) + ">\"'`“‘"
+# Of sentences and lists, also in Greek, Armenian, Arabic, Hindi, Ethiopic, Burmese, Khmer, Chinese and Japanese.
+_STOPS = (
+    r".,;:!?…\u037e\u0387\u0589\u055c\u055e\u060c\u061b\u061f\u06d4\u0964\u0965\u1362-\u1368\u104a\u104b\u17d4-\u17d6"
+    "、。！，．：；？｡､"
+)
+# That are not seen: soft hyphens, blanks without width, marks of direction and of the byte order; joiners are letters.
+_UNSEEN = "".join(sign for sign, category in _SIGNS if category == "Cf" and sign not in "\u200c\u200d")
+_HEAD = re.compile(f"[{re.escape(_OPENING + _UNSEEN)}]+(?=[{LETTERS}])")
+_TAIL = re.compile(f"(?<=[{LETTERS}])(?:['’]s\\b)?[{_STOPS}{re.escape(_CLOSING + _UNSEEN)}]*$", re.IGNORECASE)
 _PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 @lru_cache(maxsize=200_000)
 def attached(word: str, kept: frozenset[str]) -> tuple[int, int]:
-    """How many characters before and behind the word are attached to it: brackets, quotes, full stops and the like, and
-    's. A word that is nothing but punctuation has none; brackets stay that are closed inside the word.
+    """How many characters before and behind the word are attached to it: brackets, quotes, full stops and the like,
+    what is not seen, and 's. A word that is nothing but punctuation has none; brackets stay that are closed inside it.
 
     kept: words that are whole with their punctuation, such as "Inc." and "D.C.".
     """

@@ -1,4 +1,4 @@
-"""When two names are the same: Unicode form, blanks beside punctuation and, where wanted, case make no difference.
+"""When two names are the same: form NFC or NFD, blanks beside punctuation and, where wanted, case make no difference.
 
 A name's key is its text in form NFC, with a blank only between two words: "AT & T" and "AT&T" are one name, and so are
 "Ada 's" and "Ada's", since data sets and tokenizers differ in this.
@@ -17,15 +17,25 @@ _ALONE = (
 )
 
 
-def _word_characters() -> str:
-    """Letters, digits, the underscore, the marks on letters and the joiners between them, as ranges for a pattern."""
+def _ranges(wanted: str) -> str:
+    """Of a text with a place for each of the first 65,536 characters those that are no blanks, for a pattern."""
+    return "".join(rf"\u{x.start():04x}-\u{x.end() - 1:04x}" for x in re.finditer(r"\S+", wanted))
+
+
+def _word_characters() -> tuple[str, str]:
+    """Letters, digits, the underscore, the marks on letters and the joiners between them, as ranges for a pattern, and
+    these without scripts whose characters are words."""
     characters = [chr(code) for code in range(0x10000)]
     words = [x if x.isalnum() or unicodedata.category(x)[0] == "M" or x in "_\u200c\u200d" else " " for x in characters]
-    runs = re.finditer(r"\S+", re.sub(f"[{_ALONE}]", " ", "".join(words)))
-    return "".join(rf"\u{x.start():04x}-\u{x.end() - 1:04x}" for x in runs) + r"\U00010000-\U0001efff"
+    above = r"\U00010000-\U0001efff"
+    return _ranges("".join(words)) + r"\U00010000-\U0003ffff", _ranges(
+        re.sub(f"[{_ALONE}]", " ", "".join(words))
+    ) + above
 
 
-_WORD = _word_characters()
+LETTERS, _WORD = _word_characters()
+_WORDS = re.compile(f"[{LETTERS}]+")
+_DOTS = re.compile("(?<=i)\u0307")
 _NEEDLESS_BLANK = re.compile(f" (?![{_WORD}])|(?<![{_WORD}]) ")
 _UNIT = re.compile(f"[{_WORD}]+|\\S")
 _STARTS_WORD = re.compile(f"[{_WORD}]")
@@ -52,6 +62,21 @@ def key_of(text: str, *, case: str) -> str:
             text = unicodedata.normalize("NFC", text)
     text = " ".join(text.split())
     return _NEEDLESS_BLANK.sub("", text) if " " in text else text
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text in small letters, without punctuation, with the marks on their letters: NFC."""
+    text = text.casefold()
+    return tuple(_WORDS.findall(text if text.isascii() else unicodedata.normalize("NFC", text)))
+
+
+def fold_case(key: str) -> str:
+    """What keys that differ in case have in common, also in Turkish ("I" with and without dot), and those that differ
+    in the width of their letters."""
+    folded = key.casefold()
+    if folded.isascii():
+        return folded
+    return _DOTS.sub("", unicodedata.normalize("NFKC", folded).casefold()).replace("\u0131", "i")
 
 
 def letters_of(key: str) -> str:

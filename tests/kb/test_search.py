@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spacy_luke.kb.build import build_kb
 from spacy_luke.kb.change import add_to_kb
 from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.kb.search import fuzzy_names, nearest_entities
@@ -29,6 +30,18 @@ def test_one_slip(kb, text):
 @pytest.mark.parametrize("text", ["Jpn", "Jaooan", "", "..."])
 def test_two_slips_and_short_texts_find_nothing(kb, text):
     assert list(fuzzy_names(kb, text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("Sao Paulo", "São Paulo"), ("Lódź", "Łódź"), ("Αθηνα", "Αθήνα"), ("Москво", "Москва"), ("القاهة", "القاهرة")],
+)
+def test_one_slip_in_letters_with_marks_and_other_alphabets(tmp_path, text, name):
+    names = ("São Paulo", "Łódź", "Αθήνα", "Москва", "القاهرة")
+    rows = [{"id": f"Q{i}", "names": [one]} for i, one in enumerate(names)]
+    kb = build_kb([write_entities(tmp_path / "e.jsonl", rows)], tmp_path / "kb").kb
+    assert kb.find_name(text) is None
+    assert list(fuzzy_names(kb, text)) == [name]
 
 
 def test_ways_in_order(kb):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_luke.text.forms import key_of, letters_after, piece_of, units
+from spacy_luke.text.forms import fold_case, key_of, letters_after, piece_of, units, words_of
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,28 @@ def test_casefold():
     assert key_of("STRASSE", case="casefold") == key_of("Straße", case="casefold") == "strasse"
     assert key_of("ΣΊΣΥΦΟΣ", case="casefold") == key_of("σίσυφος", case="casefold")
     assert key_of("US", case="exact") != key_of("us", case="exact")
+
+
+def test_case_in_turkish_and_width():
+    assert len({fold_case(key) for key in ("İstanbul", "istanbul", "ISTANBUL", "İSTANBUL", "ıstanbul")}) == 1
+    assert fold_case("Ｔｏｙｏｔａ") == fold_case("TOYOTA")
+    assert fold_case("ﾍﾟｷﾝ") == fold_case("ペキン")
+    assert fold_case("Köln") != fold_case("Koln")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Łódź, KÖLN!", ("łódź", "köln")),
+        ("Lo\u0301dz", ("lódz",)),
+        ("राम रोम रीमा", ("राम", "रोम", "रीमा")),
+        ("The U.S. Army's", ("the", "u", "s", "army", "s")),
+        ("iPhone 東京", ("iphone", "東京")),
+        ("...", ()),
+    ],
+)
+def test_words(text, words):
+    assert words_of(text) == words
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ K candidates of a mention.
 """
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -43,6 +42,7 @@ from spacy.tokens import Doc
 
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH
+from ...text.forms import key_of, words_of
 
 Agreement = dict[str, dict[str, float]]  # log-odds of a type, by a mention's label
 _SMOOTHING = 2.0  # pseudo-counts of a type beside each label
@@ -67,7 +67,6 @@ _SPORTS = frozenset(
 )
 _LEAST_SCORE = 1e-3
 _CACHE = 100_000  # entities whose words are kept
-_WORDS = re.compile(r"\w+")
 _SMALL = frozenset("and for of on the to".split())  # words that have no letter among initials
 
 
@@ -122,11 +121,11 @@ class Matcher:
         self, doc: Doc, mentions: Sequence[Labelled], named: Sequence[Sequence[tuple[str, float]]]
     ) -> list[NDArray[np.float32]]:
         """Of each mention (K, M)."""
-        counts = Counter(word.lower_ for word in doc if _counts(word.lower_))
-        whole = f" {' '.join(_words(doc.text))} "
+        counts = Counter(word for x in doc if _counts(word := key_of(x.text, case="casefold")))
+        whole = f" {' '.join(words_of(doc.text))} "
         names = [_name_words(doc[x.start : x.end].text) for x in mentions]
         sports = math.log1p(100 * sum(word.lower_ in _SPORTS for word in doc) / max(len(doc), 1))
-        groups = {doc[x.start : x.end].text.casefold() for x in mentions if x.label in _GROUPS}
+        groups = {name for name, x in zip(names, mentions, strict=True) if x.label in _GROUPS}
         persons = {name for name, x in zip(names, mentions, strict=True) if x.label in _PERSON_LABELS and len(name) > 1}
         told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= _LEAST_LETTERS}
         coherence = self._coherence(names, named)
@@ -143,7 +142,7 @@ class Matcher:
                 sure=math.log(max(mention.score, _LEAST_SCORE)) if mention.score is not None else 0.0,
                 sports=sports,
                 fuller=_fuller(words, persons) if mention.label in _PERSON_LABELS else frozenset(),
-                group=text.casefold() in groups,
+                group=words in groups,
                 context=frozenset(word for word, n in counts.items() if n > words.count(word)),
                 others=frozenset(told - {f" {' '.join(words)} "}),
                 whole=whole,
@@ -216,11 +215,11 @@ class Matcher:
             record = self.kb.record(row)
             title, description, types = record.title, record.description, record.types
         name, apart = split_title(title)
-        words = _words(f"{apart} {description}")
-        own = set(_words(name))
+        words = words_of(f"{apart} {description}")
+        own = set(words_of(name))
         initials = frozenset(map(_initials, (name, title)))
         context = frozenset(word for word in words if _counts(word) and word not in own)
-        whole = frozenset(word for word in _words(title) if _counts(word))
+        whole = frozenset(word for word in words_of(title) if _counts(word))
         return Described(_name_words(name), context, whole, f" {' '.join(words)} ", types, initials)
 
 
@@ -273,18 +272,14 @@ def _is_short(text: str) -> bool:
     return text.isupper() and sum(map(str.isalpha, text)) <= _MOST_CAPITALS
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORDS.findall(text.casefold()))
-
-
 def _name_words(name: str) -> tuple[str, ...]:
     """Without "The" at its beginning, if there is more."""
-    words = _words(name)
+    words = words_of(name)
     return words[1:] if len(words) > 1 and words[0] == "the" else words
 
 
 def _initials(name: str) -> str:
-    return "".join(word[0] for word in _words(name) if word not in _SMALL)
+    return "".join(word[0] for word in words_of(name) if word not in _SMALL)
 
 
 def _fuller(words: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> frozenset[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import unicodedata
 
 import numpy as np
 import pytest
@@ -94,6 +95,20 @@ def test_initials_of_a_place_are_seldom_anothers(kb, label, short):
     doc = spacy.blank("en").make_doc("He left the UN today.")
     (row,) = Matcher(kb, {})(doc, [Labelled(3, 4, label)], [[("Q4", 1.0)]])
     assert row[0, MATCH.index("short")] == short
+
+
+def test_unicode_forms_make_no_difference(tmp_path):
+    row = {"id": "Q1", "names": ["Łódź"], "title": "Łódź (city)", "description": "in Województwo łódzkie"}
+    (tmp_path / "entities.jsonl").write_text(json.dumps(row) + "\n")
+    matcher = Matcher(build_kb([tmp_path / "entities.jsonl"], tmp_path / "kb").kb, {})
+    text = "Łódź is in województwo łódzkie"
+    composed, decomposed = (
+        matcher(spacy.blank("en").make_doc(one), [Labelled(0, 1, "LOC")], [[("Q1", 1.0)]])[0]
+        for one in (text, unicodedata.normalize("NFD", text))
+    )
+    assert composed[0, MATCH.index("name")] == 1
+    assert composed[0, MATCH.index("described")] > 0
+    assert composed.tolist() == decomposed.tolist()
 
 
 @pytest.mark.parametrize(
