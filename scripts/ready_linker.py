@@ -1,6 +1,6 @@
 """The last step of the workflow `ready`: a linker of names, priors and types on top of a pipeline that finds entities.
 
-    python scripts/ready_linker.py PIPELINE KB DATA OUTPUT --precision 0.88 [--metrics FILE]
+    python scripts/ready_linker.py PIPELINE KB DATA OUTPUT --precision 0.87 [--metrics FILE]
 
 It learns from the entities that the pipeline finds in KnowledgeNet, in the Wikinews, Wikivoyage and other texts of GUM
 whose licence is CC BY, in WNED-WIKI, whose names often do not mean what they mean most often, and in ELEVANT's

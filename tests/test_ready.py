@@ -121,6 +121,10 @@ def test_countries_are_linked(nlp):
         ("Barack Obama met Vladimir Putin in Geneva.", ["Q76", "Q7747", "Q71"]),
         ("Microsoft bought GitHub.", ["Q2283", "Q364"]),
         ("The U.S. economy grew.", ["Q30"]),
+        ("Real Madrid beat Manchester United.", ["Q8682", "Q18656"]),
+        ("She lives in Honolulu.", ["Q18094"]),
+        ("John Lennon founded The Beatles in Liverpool.", ["Q1203", "Q1299", "Q24826"]),
+        ("Harvard sued YouTube and The New York Times.", ["Q13371", "Q866", "Q9684"]),
         ("Apple is looking at buying U.K. startup for $1 billion", ["Q312", "Q145"]),
     ],
 )
