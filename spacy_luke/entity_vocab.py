@@ -9,7 +9,7 @@ from typing import Any
 from .stores.plain_text import not_utf8, parse_json, read_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
-FILES = ("entity_vocab.json", "entity_vocab.tsv", "entity_vocab.jsonl")
+FILES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")  # a .tsv cannot hold every title
 _SPECIAL_OF_LANGUAGE = re.compile(r"[\w-]+:(\[(?:PAD|UNK|MASK|MASK2)\])")
 
 
@@ -119,8 +119,8 @@ class EntityVocab:
 
     @classmethod
     def from_file(cls, path: Path) -> "EntityVocab":
-        """Read entity_vocab.json (Hugging Face: {name: row}), .tsv (title TAB count, row = line, original LUKE) or
-        .jsonl ({"id", "entities": [[title, language]], "count"}, original mLUKE). A folder stands for the first of
+        """Read entity_vocab.json (Hugging Face: {name: row}), .jsonl ({"id", "entities": [[title, language]], "count"},
+        original mLUKE) or .tsv (title TAB count, row = line, original LUKE). A folder stands for the first of
         the three that it has. ValueError names the line that is not as expected."""
         path = Path(path)
         if path.is_dir():

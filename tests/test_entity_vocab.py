@@ -72,8 +72,11 @@ def test_tsv_titles_are_not_touched(tmp_path):
 
 
 def test_a_folder_stands_for_its_file(tmp_path):
-    with pytest.raises(ValueError, match=r"entity_vocab.json, entity_vocab.tsv, entity_vocab.jsonl"):
+    with pytest.raises(ValueError, match=r"entity_vocab.json, entity_vocab.jsonl, entity_vocab.tsv"):
         EntityVocab.from_file(tmp_path)
+    write(tmp_path / "entity_vocab.tsv", "[MASK]\t0\na\nb\t1\n")  # as older versions wrote titles with line breaks
+    write(tmp_path / "entity_vocab.jsonl", jsonl(MULTI))
+    assert len(EntityVocab.from_file(tmp_path)) == len(MULTI)
     write(tmp_path / "entity_vocab.json", json.dumps(LITE))
     assert EntityVocab.from_file(tmp_path).mask_row == 0
 

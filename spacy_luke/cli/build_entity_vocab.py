@@ -7,7 +7,7 @@ import typer
 from wasabi import msg
 
 from ..corpus.linked_corpus import LinkedCorpus
-from ..corpus.vocabulary import build_entity_vocab, read_white_list, save_entity_vocab, work_plan
+from ..corpus.vocabulary import build_entity_vocab, no_tsv, read_white_list, save_entity_vocab, work_plan
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
@@ -33,7 +33,7 @@ def build_entity_vocab_cli(
     workers: int | None = typer.Option(None, min=1, help=WORKERS_HELP),
     address: str | None = typer.Option(None, help=ADDRESS_HELP),
 ) -> None:  # fmt: skip
-    """Count the links of corpora and write entity_vocab.jsonl, entity_vocab.tsv (where there is one language) and, to
+    """Count the links of corpora and write entity_vocab.jsonl, entity_vocab.tsv (where it can hold the titles) and, to
     be read by people, entities.tsv."""
     start = perf_counter()
     opened = [LinkedCorpus.open(path) for path in corpora]
@@ -56,3 +56,5 @@ def build_entity_vocab_cli(
     names = ", ".join(path.name for path in files)
     msg.good(f"{output}: {len(built.vocab):,} rows in {perf_counter() - start:.0f} s ({names})")
     show_counts(built.counts)
+    if (why := no_tsv(built)) is not None:
+        msg.info(f"There is no entity_vocab.tsv: {why}.")

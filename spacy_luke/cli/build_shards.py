@@ -9,12 +9,13 @@ from wasabi import msg
 from ..checkpoint.assemble import read_tokenizer
 from ..checkpoint.sources import find_source
 from ..corpus.build_shards import build_shards
-from ..corpus.examples import ExampleSettings
+from ..corpus.examples import UNKNOWN_PIECES, ExampleSettings
 from ..corpus.linked_corpus import LinkedCorpus
 from ..corpus.shards import Shards
 from ..entity_vocab import EntityVocab
 from ..readers.sentences import RuleSentences
 from ..stores.parallel import Engine
+from ..text.unknown import UnknownPieces
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 from .errors import failing_as
 
@@ -78,4 +79,7 @@ def build_shards_cli(
             Shards.open(output, verify=True, progress=True)
     total = sum(path.stat().st_size for path in output.iterdir())
     msg.good(f"{output}: {len(shards):,} examples, {total:,} bytes in {perf_counter() - start:.0f} s")
-    show_counts(shards.manifest["counts"])
+    counts = shards.manifest["counts"]
+    show_counts(counts)
+    unknown = UnknownPieces(counts["pieces"], counts.get(UNKNOWN_PIECES, 0))
+    (msg.warn if unknown.many else msg.info)(str(unknown))

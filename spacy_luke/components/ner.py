@@ -40,6 +40,7 @@ from .spans.found import (
     write_group,
 )
 from .spans.gold import (
+    Obstacle,
     SpanGold,
     SpanSurvey,
     count_scored,
@@ -103,7 +104,6 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     noun = "luke_ner"
     learned = ("labels", "none")
     gold_noun = "gold spans"
-    advice = "Raise max_span_pieces or max_span_words, change the suggester, or correct the data."
     task = "span_classification"
     head_features = "all"
     counts_windows = True
@@ -307,11 +307,11 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
             if self.suggester is not None:
                 pairs = set(zip(offered.start_E.tolist(), offered.end_E.tolist()))
                 missing = sum((span.start, span.end) not in pairs for span in aligned)
-                found.missing.update({"are not proposed by the suggester": missing} if missing else {})
+                found.add_missing(Obstacle("are not proposed by the suggester", "Change the suggester."), missing)
                 continue
-            found.missing.update(
-                obstacles(document, windows, aligned, max_pieces=self.max_span_pieces, max_words=self.max_span_words)
-            )
+            limits = {"max_pieces": self.max_span_pieces, "max_words": self.max_span_words}
+            for obstacle in obstacles(document, windows, aligned, **limits):
+                found.add_missing(obstacle)
         found.warn_attached(self.name)
         return found
 

@@ -17,6 +17,7 @@ from ..encoders.kind import Needs
 from ..encoders.nodes import number_format
 from ..text.cases import CasedTokenizer
 from ..text.tokenizer import PieceTokenizer
+from ..text.unknown import count_unknown
 from .encoder_checks import check_encoder
 from .known_entities import KnownEntities
 from .window_limits import WindowedComponent
@@ -127,6 +128,18 @@ class EncoderComponent(WindowedComponent):
         if counts.total() and not counts["have a vector"]:
             warnings.warn(f"{said}. Are their ids those of the vectors' file?", stacklevel=3)
         logger.info(said)
+
+    def check_words(self, get_examples: Callable[[], Iterable[Example]], *, again: bool = False) -> None:
+        """At initialisation: warn where the encoder's vocabulary lacks pieces of many of the examples' words. Of a
+        shared encoder it is said once, by its owner (`again`) or, where that is not initialised, by who comes first."""
+        sharing = self.encoder.sharing
+        if sharing is not None and sharing.knows_words and not again:
+            return
+        found = count_unknown(self.tokenizer, ([word.text for word in x.predicted] for x in get_examples()))
+        if found.many:
+            warnings.warn(f"'{self.name}': {found}", stacklevel=3)
+        if sharing is not None:
+            sharing.knows_words = True
 
     def predicting(self) -> AbstractContextManager[None]:
         """Around the passes of one prediction; an encoder without weights, or another than the component was saved

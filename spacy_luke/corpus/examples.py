@@ -22,6 +22,7 @@ from ..text.tokenizer import PieceTokenizer
 from .linked_corpus import Paragraph
 from .shards import Example, PageExamples
 
+UNKNOWN_PIECES = "unknown pieces"  # in the counts
 _WORD = re.compile(r"\S+")
 _ODD_BLANK = re.compile(r"\s\s+|[^\S ]")
 
@@ -88,6 +89,7 @@ class ExampleMaker:
             counts[f"pieces{' of examples' + what if what else ''}"] += len(example.pieces)
             if kept:
                 counts["mentions"] += len(example.entities)
+                counts[UNKNOWN_PIECES] += int(self.tokenizer.is_unknown(example.pieces).sum())
                 examples.append(example)
         counts["pages"] += 1
         counts["pages without an example"] += not examples

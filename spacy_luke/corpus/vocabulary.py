@@ -8,6 +8,7 @@ and rows have no gaps where entities are left out.
 
 import io
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ from ..wikipedia.interwiki import Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_linked_part
 from .numbered_names import NumberedNames, group_names, line_to_name, name_to_line
 
+_BREAKS = re.compile(r"[\n\r\t]")
 _FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
 _SPECIAL_TITLES = "titles of special entities"
 
@@ -246,7 +248,7 @@ def work_plan(corpora: Sequence[LinkedCorpus]) -> dict[str, Any]:
 
 
 def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:
-    """entity_vocab.jsonl; entity_vocab.tsv (title TAB count), where each row has one name without a language; and
+    """entity_vocab.jsonl; entity_vocab.tsv (title TAB count), where it can hold all names (see `no_tsv`); and
     entities.tsv to be read by people: row, count, share of all links to rows up to it, names.
 
     An older vocabulary there is replaced. ValueError where the folder holds something else.
@@ -261,16 +263,36 @@ def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:
         entities = [[title, language or None] for language, title in names]
         item: dict[str, Any] = {"id": i, "entities": entities, "count": count}
         sum_so_far += count
-        shown = " | ".join(entity_name(title, language or None) for language, title in names)
+        shown = " | ".join(entity_name(_in_one_line(title), language or None) for language, title in names)
         lines["entity_vocab.jsonl"].append(json.dumps(item, ensure_ascii=False))
         lines["entity_vocab.tsv"].append(f"{names[0][1]}\t{count}")
         lines["entities.tsv"].append(f"{i}\t{count}\t{sum_so_far / total:.4f}\t{shown}")
-    if any(language for row in built.rows for language, _ in row.names):
+    if no_tsv(built) is not None:
         del lines["entity_vocab.tsv"]
     with write_folder_atomically(folder) as new:
         for name, texts in lines.items():
             (new / name).write_bytes("".join(f"{text}\n" for text in texts).encode("utf8"))
     return [folder / name for name in lines]
+
+
+def no_tsv(built: BuiltVocab) -> str | None:
+    """Why no entity_vocab.tsv can hold the vocabulary, whose lines are a title, a tab and a count; None where one
+    can."""
+    names = [name for row in built.rows for name in row.names]
+    if any(language for language, _ in names):
+        return "it has no room for languages"
+    odd = [title for _, title in names if _in_one_line(title) != title]
+    if not odd:
+        return None
+    return (
+        f"a line break or a tab is in {len(odd)} titles, the first of which is {odd[0][:80]!r}. entity_vocab.jsonl has "
+        "all of them and is read; for code that wants the .tsv, mend the ids (kb_id_) of the documents"
+    )
+
+
+def _in_one_line(title: str) -> str:
+    """A title without what ends the fields and lines of a table."""
+    return _BREAKS.sub(lambda sign: repr(sign[0])[1:-1], title)
 
 
 def read_white_list(path: Path) -> list[str]:

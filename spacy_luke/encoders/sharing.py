@@ -80,6 +80,7 @@ class SharedEncoder:
     predictions. learning: whether the encoder learns in the update that is under way. shares: by the components' names;
     sums: gradients of spaCy's components, which are not averaged, by the parameters' names. pending: the pass that
     listeners have not all given a gradient for. replaced: whether other values stand in place of the parameters.
+    knows_words: whether the words of training data were looked for in the encoder's vocabulary.
     """
 
     def __init__(self, shim: TorchShim[nn.Module], owner: str, *, pieces: int, max_window: int | None = None):
@@ -93,6 +94,7 @@ class SharedEncoder:
         self.sums: dict[str, Tensor] = {}
         self.pending: Pending | None = None
         self.replaced = False
+        self.knows_words = False
         self._examples: Iterable[Example] | None = None
 
     def __getstate__(self) -> dict[str, Any]:

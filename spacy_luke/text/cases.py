@@ -57,6 +57,9 @@ class CasedTokenizer(PieceTokenizer):
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restore, (self.to_json(), self.pieces))
 
+    def is_unknown(self, ids_N: np.ndarray) -> np.ndarray:
+        return super().is_unknown(ids_N % self.pieces)
+
     def encode(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ids_N, starts_N, ends_N = super().encode(text)
         return ids_N + self.pieces * cases_at(text, starts_N), starts_N, ends_N

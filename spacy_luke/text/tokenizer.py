@@ -126,6 +126,10 @@ class PieceTokenizer:
         """The id of a piece, None where the vocabulary lacks it."""
         return self.backend.token_to_id(piece)
 
+    def is_unknown(self, ids_N: np.ndarray) -> np.ndarray:
+        """Which pieces stand for what the vocabulary lacks, bool (N,)."""
+        return np.asarray(ids_N == self.unk_id)
+
     def window(self, *texts_N: np.ndarray) -> np.ndarray:
         """The pieces of a window (int64): [CLS], then those of each text with [SEP] behind them."""
         parts = [np.array([self.cls_id])]
@@ -138,7 +142,7 @@ class PieceTokenizer:
         self.backend.add_special_tokens([AddedToken(piece, normalized=False, special=True)])
         self._json = None
         self._find_added()
-        return self._id_of(piece)
+        return _special_id(self.backend, piece)
 
     def encode(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """ids_N, starts_N, ends_N (int64): the pieces of a text and their characters [start, end) in it.
@@ -258,11 +262,6 @@ class PieceTokenizer:
             self.backend, Path(folder), kind=self.kind, special=self.special, settings=self.settings, charsmap=charsmap
         )
 
-    def _id_of(self, piece: str) -> int:
-        number = self.backend.token_to_id(piece)
-        assert number is not None
-        return number
-
     def _find_added(self) -> None:
         self.word_pieces.clear()
         self._added = list(self.backend.get_added_tokens_decoder().values())
@@ -305,7 +304,7 @@ class PieceTokenizer:
                 ids += segment_ids
                 offsets += [(done + a, done + b) for a, b in segment_offsets]
             if match is not None:
-                ids.append(self._id_of(match[0].lstrip()))
+                ids.append(_special_id(self.backend, match[0].lstrip()))
                 offsets.append(match.span())
                 done = match.end()
         return ids, offsets

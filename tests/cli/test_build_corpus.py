@@ -43,10 +43,13 @@ def test_from_a_dump_to_shards(run):
     settings = ["--encoder", "encoder", "--entity-vocab", "vocab", "--max-pieces", "96", "--verify"]
     code, text = run("build-shards", "corpus", "shards", *settings)
     assert code == 0, text
-    for expected in ("examples", "mentions", "Left out:", "links to unknown entities"):
+    for expected in ("examples", "mentions", "Left out:", "links to unknown entities", "unknown pieces"):
         assert expected in text
     shards = Shards.open("shards", verify=True)
     assert shards.manifest["max_pieces"] == 96
+    counts = shards.manifest["counts"]
+    assert counts["unknown pieces"] > 0.05 * counts["pieces"]
+    assert "of the pieces are unknown to the encoder, which cannot learn what they say. Take an encoder of" in text
     assert shards.manifest["info"]["sentences"] == "RuleSentences(language='en')"
     code, text = run("build-shards", "corpus", "shards", *settings, "--include-unk-entities", "--lang", "xx")
     assert code == 0, text

@@ -14,11 +14,14 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import set_pairs, set_queries, set_questions, set_relations
 from spacy_luke.checkpoint.checkpoint import write_huggingface
+from spacy_luke.cli import init_config
 from spacy_luke.kb.build import build_kb
 from spacy_luke.quickstart import cost
+from spacy_luke.quickstart import rules as quickstart_rules
+from spacy_luke.quickstart.rules import encoders
 from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.vectors.build import build_vectors
-from tests.tiny import make_checkpoint
+from tests.tiny import make_checkpoint, make_wordpiece
 
 WORDS = "Ada Lovelace lived in Accra . She left Accra for the University of Lagos .".split()
 STARTS = [i in (0, 6) for i in range(len(WORDS))]
@@ -147,6 +150,28 @@ def test_it_asks(folder, tmp_path):
     assert config["paths"]["weights"] == "studio-ousia/luke-base"
     assert config["training"]["gpu_allocator"] == "pytorch"
     assert config["nlp"]["pipeline"] == ["sentencizer", "luke_encoder", "luke_ner", "luke_typer"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "given", "taken"), [("xx", (), "mluke"), ("en", (), "tiny"), ("xx", ("small",), "tiny")]
+)
+def test_a_script_that_the_encoder_lacks(folder, tmp_path, monkeypatch, lang, given, taken):
+    """Said of the usual encoder, in whose place the multilingual one is proposed where the language is another."""
+    write_huggingface(make_checkpoint(tokenizer=make_wordpiece(), position_offset=0), tmp_path / "tiny")
+    rules = {**encoders(), "small": {**encoders()["small"], "weights": str(tmp_path / "tiny")}}
+    for module in (init_config, quickstart_rules):
+        monkeypatch.setattr(module, "encoders", lambda: rules)
+    doc = Doc(spacy.blank("xx").vocab, words=list("\u9a6c\u4e91\u5728\u676d\u5dde"))
+    doc.set_ents([Span(doc, 0, 2, "PER")])
+    write_docbin([doc] * 2, tmp_path / "data.spacy")
+    arguments = ("--train", tmp_path / "data.spacy", "--dev", tmp_path / "data.spacy", "--lang", lang, "--no-timing")
+    said = run("luke", "init-config", tmp_path / "c.cfg", *arguments, *(x for e in given for x in ("--encoder", e)))
+    assert "100% of 10 words of the training data have a piece that the encoder's vocabulary lacks" in said
+    assert ("multilingual: 100%" in said) == (taken == "mluke")
+    assert taken in load_config(tmp_path / "c.cfg")["paths"]["weights"]
+    asked = ("luke", "init-config", tmp_path / "d.cfg", *arguments, "--ask", *(x for e in given for x in ("-e", e)))
+    run(*asked, input="\n" * 3)
+    assert taken in load_config(tmp_path / "d.cfg")["paths"]["weights"]
 
 
 def test_of_json_lines_without_a_dev_part(tmp_path):

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.related import KEY, docs_of, make_examples, relations_of, settings_of, types_of
@@ -26,7 +28,7 @@ from tests.components.sharing import (
     start,
     state,
 )
-from tests.tiny import make_checkpoint
+from tests.tiny import make_checkpoint, make_wordpiece
 
 # ---- sharing
 
@@ -43,6 +45,29 @@ def test_one_module():
         assert list(component.own_shims) == ["head"]
         assert all(parameter.startswith("head.") for parameter, _ in component.named_parameters())
     assert all(parameter.startswith("encoder.") for parameter, _ in owner.named_parameters())
+
+
+def test_unknown_words_are_said_once():
+    """By the owner; by the component that comes first where that is not initialised, as of a sourced one."""
+    nlp = make_shared()
+    words = ["\u9a6c", "\u4e91", "\u4e1c", "\u4eac"]
+    doc = Doc(nlp.vocab, words=words)
+    doc.set_ents([Span(doc, 0, 1, "A")])
+    checkpoint = make_checkpoint(tokenizer=make_wordpiece(), position_offset=0)
+    owner, ner = nlp.get_pipe("luke_encoder"), nlp.get_pipe("luke_ner")
+
+    def examples():
+        return [Example(Doc(nlp.vocab, words=words), doc)]
+
+    said = "100% of 4 words .* the encoder's vocabulary lacks, such as '\u9a6c'"
+    with pytest.warns(UserWarning, match=f"'luke_encoder': {said}"):
+        owner.initialize(examples, weights=lambda: checkpoint)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ner.initialize(examples)
+    owner.sharing.knows_words = False
+    with pytest.warns(UserWarning, match=f"'luke_ner': {said}"):
+        ner.initialize(examples)
 
 
 @pytest.mark.parametrize("attention", ["full", "one_way"])

@@ -42,6 +42,11 @@ def mentions(page, tokenizer=WORDPIECE):
     ]
 
 
+def test_unknown_pieces_are_counted():
+    _, counts = read([Paragraph("A", "ada \u9a6c \u4e91 a", [(0, 3, "Ada")])])
+    assert (counts["pieces"], counts["unknown pieces"]) == (4, 2)
+
+
 def test_a_page():
     paragraphs = [
         Paragraph("Ada", "ada london . a b .", [(0, 3, "Ada"), (4, 10, "London")]),

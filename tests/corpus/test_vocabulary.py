@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from spacy_luke.corpus.linked_corpus import Paragraph
-from spacy_luke.corpus.vocabulary import build_entity_vocab, save_entity_vocab, work_plan
+from spacy_luke.corpus.vocabulary import build_entity_vocab, no_tsv, save_entity_vocab, work_plan
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.stores.work_folder import WorkFolder
@@ -92,6 +92,20 @@ def test_several_languages(corpus, tmp_path):
     assert "3\t4\t0.4444\ten:Japan | de:Japan" in files[1].read_text(encoding="utf8")
     apart = build_entity_vocab([english, german], engine=HERE)
     assert len(apart.vocab) == 8
+
+
+def test_titles_with_line_breaks(corpus, tmp_path):
+    """A line of a .tsv cannot hold them: there is none then, and what is written is read."""
+    built = build_entity_vocab([corpus("de", {"Gerd\nM\u00fcller": 2, "K\u00f6ln": 1, "A\tB\r": 1})], engine=HERE)
+    why = no_tsv(built)
+    assert why is not None
+    assert "in 2 titles, the first of which is 'Gerd\\nM\u00fcller'" in why
+    files = save_entity_vocab(built, tmp_path / "vocab")
+    assert [path.name for path in files] == ["entity_vocab.jsonl", "entities.tsv"]
+    assert EntityVocab.from_file(tmp_path / "vocab").to_json() == built.vocab.to_json()
+    shown = files[1].read_bytes().decode("utf8")
+    assert "3\t2\t0.5000\tGerd\\nM\u00fcller\n" in shown
+    assert "\tA\\tB\\r\n" in shown
 
 
 def test_sitelinks_of_wikidata(corpus, shared):

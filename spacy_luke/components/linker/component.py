@@ -242,6 +242,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
                 f"'{self.name}' was given a kb and vectors; a knowledge base has its own vectors: give one."
             )
         checkpoint = self.load_weights(weights)
+        self.check_words(get_examples)
         self.open_entities(kb, vectors, checkpoint)
         create_candidate_head(self.model, seed=seed)
         if self.model.attrs["match"]:

@@ -108,6 +108,7 @@ class AskedComponent(LukeComponent, Generic[Asked, Found]):
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         checkpoint = self.load_weights(weights)
+        self.check_words(get_examples)
         report: Counter[str] = Counter()
         for example in get_examples():
             for _ in self.gold_items(0, example, report):

@@ -4,7 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ..labelled import LabelSurvey
 from ..taught import TaughtPlaces
 
 Place = tuple[int, int]  # words [start, end)
+_CORRECT = "Correct the data."
 _FEW_ATTACHED = 0.01  # of the gold spans; of well divided data sets 0 to 0.006, such as "Lloyd's", of CoNLL04 0.03
 
 
@@ -43,15 +44,33 @@ class SpanGold:
     taught: TaughtPlaces | None = None
 
 
+class Obstacle(NamedTuple):
+    """Why gold spans can never be predicted, in words that follow "gold spans"; and what to do about it."""
+
+    reason: str
+    advice: str = _CORRECT
+
+
 @dataclass
 class SpanSurvey(LabelSurvey):
     """Gold spans, of which one may have several labels that it may be; and how many spans are candidates, are encoded,
-    and are gold. attached: gold spans that begin or end with a word to which punctuation is attached."""
+    and are gold. attached: gold spans that begin or end with a word to which punctuation is attached; steps: what to do
+    about those that are missing."""
 
     attached: Counter[str] = field(default_factory=Counter)
+    steps: dict[str, None] = field(default_factory=dict)
     candidates: int = 0
     encoded: int = 0
     gold: int = 0
+
+    @property
+    def advice(self) -> str:
+        return " ".join(self.steps)
+
+    def add_missing(self, obstacle: Obstacle, times: int = 1) -> None:
+        if times:
+            self.missing[obstacle.reason] += times
+            self.steps[obstacle.advice] = None
 
     def count_gold(self, example: Example, spans: Sequence[Span]) -> list[Span]:
         """Count the gold spans of an example. RETURNS: those that are spans of the predicted Doc, too."""
@@ -61,11 +80,9 @@ class SpanSurvey(LabelSurvey):
         self.total += len(named)
         self.gold += len(spans)
         aligned: list[Span] = example.get_aligned_spans_y2x(spans, allow_overlap=True)
-        if len(aligned) < len(spans):
-            self.missing["do not fall on word boundaries"] += len(spans) - len(aligned)
+        self.add_missing(Obstacle("do not fall on word boundaries"), len(spans) - len(aligned))
         doubled = len({(x.start, x.end, x.label) for x in aligned}) - len({(x.start, x.end) for x in aligned})
-        if doubled:
-            self.missing["have the words of another one with another label"] += doubled
+        self.add_missing(Obstacle("have the words of another one with another label"), doubled)
         return aligned
 
     def count_attached(self, doc: Doc, spans: Sequence[Span]) -> None:
@@ -190,23 +207,27 @@ def _open_overlapping(spans: Spans, gold: SpanGold, classes: NDArray[np.int64]) 
 
 def obstacles(
     document: Document, windows: WindowPlan, spans: Sequence[Span], *, max_pieces: int | None, max_words: int | None
-) -> Iterator[str]:
-    """Why spans are not among the candidates, in words that follow "gold spans"; nothing for those that are."""
+) -> Iterator[Obstacle]:
+    """Why spans are not among the candidates; nothing for those that are."""
     pieces, bounds = document.pieces, document.bounds
     for span in spans:
         a, b = span.start, span.end - 1
         if not (document.bounds_W[a] and document.bounds_W[b]):
-            yield "begin or end with a blank"
+            yield Obstacle("begin or end with a blank")
         elif document.sentence_W[a] != document.sentence_W[b]:
-            yield "cross a sentence boundary"
+            yield Obstacle("cross a sentence boundary", "Correct the data, or what finds the sentences.")
         elif not (bounds.begins[np.searchsorted(bounds.words, a)] and bounds.ends[np.searchsorted(bounds.words, b)]):
-            yield "begin or end inside a piece of the encoder"
+            yield Obstacle(
+                "begin or end inside a piece of the encoder",
+                "Take another encoder, whose pieces are smaller, or a tokenizer of the pipeline whose words are those "
+                "of the encoder.",
+            )
         elif max_words is not None and span.end - span.start > max_words:
-            yield f"have more than max_span_words = {max_words} words"
+            yield Obstacle(f"have more than max_span_words = {max_words} words", "Raise max_span_words.")
         elif max_pieces is not None and pieces.core_last_W[b] - pieces.core_first_W[a] > max_pieces:
-            yield f"have more than max_span_pieces = {max_pieces} pieces"
+            yield Obstacle(f"have more than max_span_pieces = {max_pieces} pieces", "Raise max_span_pieces.")
         elif len(place_spans(document, windows, np.array([a]), np.array([b + 1]))[1]):
-            yield "do not fit into a window"
+            yield Obstacle("do not fit into a window", "Raise max_window, or correct the data.")
 
 
 def crossing_message(doc: Doc, document: Document, spans: Collection[Place]) -> str | None:
