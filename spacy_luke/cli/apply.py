@@ -145,7 +145,8 @@ def _describe_repeated(repeated: Repeated, output: Path) -> str:
     return (
         f"{repeated['documents']:,} documents have an id that another one has, of {_many(repeated['ids'], 'id')}, such "
         f"as {one['id']!r} ({', '.join(one['places'][:3])}); {printable_name(output / MANIFEST)} has more. All were "
-        "annotated, but `graph` takes no two texts of one id: an --id-field that no record has names each text by its place"
+        "annotated, but `graph` takes no two texts of one id: an --id-field that no record has names each text by its "
+        "place"
     )
 
 
