@@ -1,5 +1,5 @@
-"""A pipeline that is pickled while it is trained; and one that is unpickled in a process of its own, as joblib, Dask and
-Spark do it, where nothing was imported."""
+"""A pipeline that is pickled while it is trained; and one that is unpickled in a process of its own, as joblib, Dask
+and Spark do it, where nothing was imported."""
 
 import copy
 import pickle
