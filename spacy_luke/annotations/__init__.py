@@ -3,9 +3,9 @@
 `keys`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
-what it leaves open; `taught`: what another pipeline says. `documents`: ids and titles of Docs. `extensions`:
-`doc._.luke_...` and `span._.luke_...`, which spaCy knows as soon as this is imported: by any component, also one that
-was unpickled in a process of its own.
+what it leaves open; `taught`: what another pipeline says. `documents`: ids and titles of Docs; `span_values`: what
+single spans have. `extensions`: `doc._.luke_...` and `span._.luke_...`, which spaCy knows as soon as this is imported:
+by any component, also one that was unpickled in a process of its own.
 """
 
 from .documents import get_document_fields, get_document_id, get_title, set_document_fields, set_document_id
@@ -118,6 +118,7 @@ from .scope import (
     scored_spans,
     set_scopes,
 )
+from .span_values import get_score, get_types, set_score, set_types
 from .taught import Taught, get_taught, set_taught
 
 __all__ = [
@@ -198,9 +199,11 @@ __all__ = [
     "get_rows",
     "get_scope",
     "get_scopes",
+    "get_score",
     "get_second",
     "get_taught",
     "get_title",
+    "get_types",
     "has_rows",
     "names_of",
     "read_scope",
@@ -223,8 +226,10 @@ __all__ = [
     "set_relations",
     "set_rows",
     "set_scopes",
+    "set_score",
     "set_second",
     "set_taught",
+    "set_types",
     "settle",
 ]
 

@@ -3,7 +3,7 @@
 What they give is made anew each time: to change it, write it back.
 """
 
-from collections.abc import Callable
+import warnings
 from typing import Any
 
 from spacy.tokens import Doc, Span
@@ -31,25 +31,42 @@ from .relations import get_pairs, get_relations, set_pairs, set_relations
 from .rows import get_all_rows, get_rows, get_second, set_all_rows, set_second
 from .scope import get_scope_table, set_scope_table
 
+_Extension = dict[str, Any]  # what spaCy's set_extension takes
+
 
 def register_extensions() -> None:
     """Make `doc._.luke_relations`, `luke_pairs`, `luke_questions`, `luke_queries`, `luke_knowledge`,
     `luke_candidates_given`, `luke_second`, `luke_scope`, `luke_answers`, `luke_fillers`, `luke_rows` and
     `span._.luke_score`, `span._.luke_types`, `span._.luke_candidates`, `span._.luke_evidence`,
-    `span._.luke_entity` known to spaCy, as importing `spacy_luke.annotations` does; those that others have set under
-    these names stay."""
-    for name, (getter, setter) in _EXTENSIONS.items():
-        if not Doc.has_extension(name):
-            Doc.set_extension(name, getter=getter, setter=setter)
-    for name in (SCORE, SPAN_TYPES):
-        if not Span.has_extension(name):
-            Span.set_extension(name, default=None)
-    if not Span.has_extension(CANDIDATES):
-        Span.set_extension(CANDIDATES, getter=get_candidates)
-    if not Span.has_extension(LINK_EVIDENCE):
-        Span.set_extension(LINK_EVIDENCE, getter=get_evidence)
-    if not Span.has_extension(ENTITY):
-        Span.set_extension(ENTITY, getter=get_entity)
+    `span._.luke_entity` known to spaCy, as importing `spacy_luke.annotations` does; of those that others have set under
+    these names, which stay, it warns."""
+    others = []
+    for kind, extensions in ((Doc, _OF_DOCS), (Span, _OF_SPANS)):
+        for name, ours in extensions.items():
+            if not kind.has_extension(name):
+                kind.set_extension(name, **ours)
+            elif not _is_ours(kind.get_extension(name), ours):
+                others.append((kind.__name__, name))
+    if others:
+        names = ", ".join(f"{kind.lower()}._.{name}" for kind, name in others)
+        first, name = others[0]
+        warnings.warn(
+            f"Other code has set {names} before spacy_luke was loaded, which hides what spacy_luke finds: its values "
+            f"are not those of our components. Take that {first}.set_extension({name!r}, ...) out, give it another "
+            f"name, or call {first}.remove_extension({name!r}) before; spacy_luke sets these itself.",
+            stacklevel=2,
+        )
+
+
+def _is_ours(known: tuple[Any, ...], ours: _Extension) -> bool:
+    """Whether an extension does what ours does, also one of this package that was imported before. known: default,
+    method, getter, setter."""
+    functions = (None, ours.get("getter"), ours.get("setter"))
+    return known[0] is None and all(_place(a) == _place(b) for a, b in zip(known[1:], functions, strict=True))
+
+
+def _place(function: Any) -> tuple[Any, Any]:
+    return getattr(function, "__module__", None), getattr(function, "__qualname__", function)
 
 
 def _knowledge(doc: Doc) -> list[Any]:
@@ -62,16 +79,23 @@ def _candidates_given(doc: Doc) -> list[Any] | None:
     return get_rows(doc, GIVEN_CANDIDATES)
 
 
-_EXTENSIONS: dict[str, tuple[Callable[[Doc], Any], Callable[[Doc, Any], None] | None]] = {
-    RELATIONS: (get_relations, set_relations),
-    PAIRS: (get_pairs, set_pairs),
-    QUESTIONS: (get_questions, set_questions),
-    QUERIES: (get_queries, set_queries),
-    KNOWLEDGE: (_knowledge, set_knowledge),
-    "luke_candidates_given": (_candidates_given, set_candidates_given),
-    SECOND: (get_second, set_second),
-    SCOPE: (get_scope_table, set_scope_table),
-    ANSWERS: (get_answers, None),
-    FILLERS: (get_fillers, None),
-    "luke_rows": (get_all_rows, set_all_rows),
+_OF_DOCS: dict[str, _Extension] = {
+    RELATIONS: {"getter": get_relations, "setter": set_relations},
+    PAIRS: {"getter": get_pairs, "setter": set_pairs},
+    QUESTIONS: {"getter": get_questions, "setter": set_questions},
+    QUERIES: {"getter": get_queries, "setter": set_queries},
+    KNOWLEDGE: {"getter": _knowledge, "setter": set_knowledge},
+    "luke_candidates_given": {"getter": _candidates_given, "setter": set_candidates_given},
+    SECOND: {"getter": get_second, "setter": set_second},
+    SCOPE: {"getter": get_scope_table, "setter": set_scope_table},
+    ANSWERS: {"getter": get_answers},
+    FILLERS: {"getter": get_fillers},
+    "luke_rows": {"getter": get_all_rows, "setter": set_all_rows},
+}
+_OF_SPANS: dict[str, _Extension] = {
+    SCORE: {"default": None},
+    SPAN_TYPES: {"default": None},
+    CANDIDATES: {"getter": get_candidates},
+    LINK_EVIDENCE: {"getter": get_evidence},
+    ENTITY: {"getter": get_entity},
 }

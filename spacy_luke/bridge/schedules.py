@@ -3,11 +3,12 @@ nothing, and `spacy-luke.constant.v1`, which then stays.
 
 With total_steps = null the number of steps follows from the data: `spacy_luke.training.steps` counts them and puts the
 number into the config before the optimizer is made of it.
+
+Rates are iterators that know their step, no generators: a pipeline holds its optimizer, and is pickled and copied with
+it.
 """
 
 from collections.abc import Iterator
-
-from thinc.api import warmup_linear
 
 NAME = "spacy-luke.linear.v1"
 NAMES = (NAME, "spacy-luke.constant.v1")
@@ -24,9 +25,7 @@ def make_linear(
     number, which each training fills in anew; no setting for people.
     """
     steps = _steps(initial_rate, warmup, total_steps, counted)
-    if steps is None:
-        return _uncounted()
-    return iter(warmup_linear(initial_rate, int(warmup * steps + 0.5), steps))
+    return _Uncounted() if steps is None else _Linear(initial_rate, int(warmup * steps + 0.5), steps)
 
 
 def make_constant(
@@ -41,16 +40,57 @@ def make_constant(
     anew; no setting for people.
     """
     steps = _steps(initial_rate, warmup, total_steps, counted)
-    return _uncounted() if steps is None else _rise(initial_rate, warmup * steps)
+    return _Uncounted() if steps is None else _Constant(initial_rate, warmup * steps)
 
 
-def _rise(rate: float, warmup_steps: float) -> Iterator[float]:
-    step = 0
-    while step < warmup_steps:
-        yield rate * step / warmup_steps
-        step += 1
-    while True:
-        yield rate
+class _Rates(Iterator[float]):
+    """A rate for each step from 0. Never ends."""
+
+    def __init__(self) -> None:
+        self._step = 0
+
+    def __next__(self) -> float:
+        rate = self._rate(self._step)
+        self._step += 1
+        return rate
+
+    def _rate(self, step: int) -> float:
+        raise NotImplementedError
+
+
+class _Linear(_Rates):
+    """As Thinc's warmup_linear.v1, bit by bit."""
+
+    def __init__(self, highest: float, warmup_steps: int, steps: int) -> None:
+        super().__init__()
+        self._highest, self._warmup_steps, self._steps = highest, warmup_steps, steps
+
+    def _rate(self, step: int) -> float:
+        if step < self._warmup_steps:
+            return step / self._warmup_steps * self._highest
+        return max(0.0, (self._steps - step) / max(1.0, self._steps - self._warmup_steps)) * self._highest
+
+
+class _Constant(_Rates):
+    def __init__(self, highest: float, warmup_steps: float) -> None:
+        super().__init__()
+        self._highest, self._warmup_steps = highest, warmup_steps
+
+    def _rate(self, step: int) -> float:
+        return self._highest * step / self._warmup_steps if step < self._warmup_steps else self._highest
+
+
+class _Uncounted(_Rates):
+    """What an optimizer holds that is made before the steps are counted, and is not used (spaCy makes two)."""
+
+    def _rate(self, step: int) -> float:
+        if step == 0:
+            return 0.0
+        raise ValueError(
+            "The learning rate has total_steps = null, but nothing has counted the steps: train with `spacy luke "
+            "train`, or, for `spacy train`, set [initialize] after_init = "
+            '{"@callbacks":"spacy-luke.count_steps.v1"}, or total_steps.'
+        )
 
 
 def _steps(initial_rate: float, warmup: float, total_steps: int | None, counted: int | None) -> int | None:
@@ -60,13 +100,3 @@ def _steps(initial_rate: float, warmup: float, total_steps: int | None, counted:
             f"{initial_rate}, {warmup} and {total_steps}."
         )
     return counted if total_steps is None else total_steps
-
-
-def _uncounted() -> Iterator[float]:
-    """What an optimizer holds that is made before the steps are counted, and is not used (spaCy makes two)."""
-    yield 0.0
-    raise ValueError(
-        "The learning rate has total_steps = null, but nothing has counted the steps: train with `spacy luke train`, "
-        "or, for "
-        '`spacy train`, set [initialize] after_init = {"@callbacks":"spacy-luke.count_steps.v1"}, or total_steps.'
-    )

@@ -14,7 +14,7 @@ from ..pages.rows import shown_entities, shown_relations
 from ..pages.style import one_line, probability, save_page
 from ..pages.terminal import draw_table, terminal_width
 from ..pipelines.annotation import annotate_file, pipeline_name
-from ..stores.plain_text import STANDARD_INPUT, read_text
+from ..stores.plain_text import STANDARD_INPUT, printable_name, read_text
 from ..streams.inputs import SUFFIXES
 from .terminal import show_heading
 
@@ -32,26 +32,32 @@ def annotate_cli(
     """List the entities of a text with their types and links, its relations, and the answers to questions about it,
     each with its probability, and show them in a page for the browser. With a key, say how many are right."""
     if text != STANDARD_INPUT and not text.is_file():
-        raise ValueError(f"Expected a file with text, or - for standard input, but there is no file {text}.")
+        raise ValueError(
+            f"Expected a file with text, or - for standard input, but there is no file {printable_name(text)}."
+        )
     if (format := SUFFIXES.get(text.suffix.lower(), "text")) != "text":
-        raise ValueError(f"{text} holds many texts, in {format}: spacy luke apply annotates all of them.")
+        raise ValueError(
+            f"{printable_name(text)} holds many texts, in {format}: spacy luke apply annotates all of them."
+        )
     if key is not None and text == STANDARD_INPUT:
         raise ValueError("A key is of a text in a file: give its name in the place of -.")
     answers = None if key is None else read_answer_key(key, read_text(text))
     nlp = spacy.load(pipeline)
     found = annotate_file(nlp, text, questions=question, queries=query, component=component)
     judged = None if answers is None else answers.judge(found)
-    name = "standard input" if text == STANDARD_INPUT else text.name
-    show_heading(f"{name if text == STANDARD_INPUT else text}: {', '.join(found.counts())}")
+    standard = "standard input" if text == STANDARD_INPUT else ""
+    show_heading(f"{standard or printable_name(text)}: {', '.join(found.counts())}")
     _print_tables(found, judged, rows)
-    if judged is not None:
-        typer.echo(f"\nBy what is true of it ({key}):")
+    if judged is not None and key is not None:
+        typer.echo(f"\nBy what is true of it ({printable_name(key)}):")
         for kind, verdict in judged.verdict():
             typer.echo(f"  {kind:<9}  {verdict}")
     if output is not None:
-        page = render_page(found, title=name, judged=judged, pipeline=pipeline_name(nlp))
+        page = render_page(
+            found, title=standard or printable_name(Path(text.name)), judged=judged, pipeline=pipeline_name(nlp)
+        )
         save_page(page, output)
-        msg.good(f"Open {output} in a browser to see them in the text")
+        msg.good(f"Open {printable_name(output)} in a browser to see them in the text")
 
 
 def _print_tables(found: Findings, judged: Judgement | None, rows: int) -> None:

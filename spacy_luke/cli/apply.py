@@ -7,6 +7,7 @@ from wasabi import msg
 
 from ..stores.folder import MANIFEST
 from ..stores.parallel import Engine
+from ..stores.plain_text import printable_name
 from ..stores.progress import PAUSE, ProgressBar
 from ..streams.input_formats import InputFields, import_parquet
 from ..streams.inputs import INPUT_FORMATS, find_inputs
@@ -75,7 +76,9 @@ def apply_cli(
         import_parquet()
     found = find_inputs(inputs, format=input_format, fields=InputFields(text_field, id_field, _names(fields)))
     if found.left_out:
-        names = ", ".join(x.name for x in found.left_out[:3]) + (", ..." if len(found.left_out) > 3 else "")
+        names = ", ".join(printable_name(Path(x.name)) for x in found.left_out[:3]) + (
+            ", ..." if len(found.left_out) > 3 else ""
+        )
         msg.warn(f"{_many(len(found.left_out), 'file')} of other kinds left out: {names}")
     where = None if workers == 0 else Engine(engine, workers or len(gpus) or 1, address)
     with Progress() as progress:
@@ -141,8 +144,9 @@ def _describe_repeated(repeated: Repeated, output: Path) -> str:
     one = repeated["first"][0]
     return (
         f"{repeated['documents']:,} documents have an id that another one has, of {_many(repeated['ids'], 'id')}, such "
-        f"as {one['id']!r} ({', '.join(one['places'][:3])}); {output / MANIFEST} has more. All were annotated, but "
-        "`graph` takes no two texts of one id: an --id-field that no record has names each text by its place"
+        f"as {one['id']!r} ({', '.join(one['places'][:3])}); {printable_name(output / MANIFEST)} has more. All were "
+        "annotated, but `graph` takes no two texts of one id: an --id-field that no record has names each text by its "
+        "place"
     )
 
 
@@ -159,13 +163,13 @@ def _tell(state: RunState, output: Path) -> None:
     if state.unasked:
         msg.warn(f"{state.unasked:,} questions and queries were not asked: the pipeline has no component for them")
     if state.failed:
-        msg.warn(f"{_many(state.failed, 'document')} failed: {output / ERRORS} has which, and why")
+        msg.warn(f"{_many(state.failed, 'document')} failed: {printable_name(output / ERRORS)} has which, and why")
     if not state.documents and not state.failed:
         msg.warn("The inputs have no text")
     if state.repeated["ids"]:
         msg.warn(_describe_repeated(state.repeated, output))
     rate = (state.words - state.words_before) / max(state.seconds, 0.001)
     msg.good(
-        f"{output}: {_many(state.documents, 'document')}, {state.words:,} words, in {_many(state.parts, 'part')}; "
-        f"{state.seconds:,.0f} s, {rate:,.0f} words a second"
+        f"{printable_name(output)}: {_many(state.documents, 'document')}, {state.words:,} words, "
+        f"in {_many(state.parts, 'part')}; {state.seconds:,.0f} s, {rate:,.0f} words a second"
     )

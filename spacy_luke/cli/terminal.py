@@ -39,14 +39,16 @@ def quieten() -> None:
 def take_any_letter() -> None:
     """Names and tables have letters that not every encoding of the output has, such as that of a pipe or file on
     Windows: these get UTF-8, unless PYTHONIOENCODING says what they shall get; then, and in a terminal, "?" stands for
-    what it lacks."""
+    what it lacks. What UTF-8 itself lacks, such as a byte of a file's name that is none, is shown as its number."""
     out = sys.stdout
-    if not isinstance(out, io.TextIOWrapper) or codecs.lookup(out.encoding).name == "utf-8":
+    if not isinstance(out, io.TextIOWrapper):
         return
-    if out.isatty() or os.environ.get("PYTHONIOENCODING"):
+    if codecs.lookup(out.encoding).name == "utf-8":
+        out.reconfigure(errors="backslashreplace")
+    elif out.isatty() or os.environ.get("PYTHONIOENCODING"):
         out.reconfigure(errors="replace")
     else:
-        out.reconfigure(encoding="utf8", errors="strict")
+        out.reconfigure(encoding="utf8", errors="backslashreplace")
 
 
 def show_heading(text: str) -> None:

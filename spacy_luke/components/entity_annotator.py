@@ -16,7 +16,7 @@ from ..aliases.build import build_store
 from ..aliases.file import STORE_MAGIC
 from ..aliases.match import Filter, join_words, match_names
 from ..aliases.store import AliasStore, float32
-from ..annotations import LINKS, QUESTIONS, get_questions, set_rows
+from ..annotations import LINKS, QUESTIONS, get_questions, set_rows, set_score
 from ..kb.knowledge_base import EntityKB
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
@@ -205,7 +205,7 @@ class EntityAnnotator(Configured, Pipe):
         write_entities(doc, [*kept, *found])
         scores = {(x.start, x.end): x.link_probability for x in links}
         for span in found:
-            span._.luke_score = scores[span.start, span.end]
+            set_score(span, scores[span.start, span.end])
 
     # ---- saving and loading: the store as it is; the settings are in the pipeline's config
 

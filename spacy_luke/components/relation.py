@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..annotations import RELATIONS_TASK, get_pair_rows, get_relation_rows, get_scope, set_relation_rows
+from ..annotations import RELATIONS_TASK, get_pair_rows, get_pairs, get_relation_rows, get_scope, set_relation_rows
 from ..checkpoint.contents import Checkpoint
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
@@ -125,7 +125,7 @@ class LukeRelation(ThresholdClassifier):
 
     def asked(self, doc: Doc) -> Units:
         """The given pairs, or those that the suggester gives of the mentions."""
-        if (given := doc._.luke_pairs) is None:
+        if (given := get_pairs(doc)) is None:
             self._warn_of_one_sentence(doc)
             mentions = list(self.getter(doc))
             self._warn_of_labels(mentions)

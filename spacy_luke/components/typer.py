@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..annotations import TYPES, TYPES_TASK, get_scope
+from ..annotations import TYPES, TYPES_TASK, get_scope, set_types
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import SpanGroupGetter, WordRange, align_mention, rewrite_spans
 from .units.asked import Gold, Units, UnitSurvey
@@ -128,7 +128,7 @@ class LukeTyper(ThresholdClassifier):
                 if self.always_best:
                     chosen |= row == row.max()
                 found = [i for i in np.argsort(-row, kind="stable").tolist() if chosen[i]]
-                doc[start:end]._.luke_types = {self.labels[i]: float(row[i]) for i in found}
+                set_types(doc[start:end], {self.labels[i]: float(row[i]) for i in found})
                 if found:
                     labels[start, end] = self.labels[found[0]]
             if self.set_label:

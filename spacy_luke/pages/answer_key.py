@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Span
 
-from ..annotations import Relation
+from ..annotations import Relation, get_types
 from ..stores.plain_text import read_object
 from .findings import Findings, FoundMention
 
@@ -104,7 +104,7 @@ class AnswerKey:
         entity = self._places.get((start, end))
         is_open = entity.types is None if entity else any(a <= start and end <= b for a, b in self.open_places)
         types = () if entity is None else entity.types or ()
-        return [] if is_open else [one in types for one in span._.luke_types or {}]
+        return [] if is_open else [one in types for one in get_types(span)]
 
     def _is_linked(self, mention: FoundMention) -> bool:
         entity = self._places.get(_place(mention.span))

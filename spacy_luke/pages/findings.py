@@ -6,7 +6,18 @@ from types import MappingProxyType
 
 from spacy.tokens import Doc, Span
 
-from ..annotations import UNLINKED, Answer, LinkCandidate, Relation, get_answers, get_fillers, get_linked, get_relations
+from ..annotations import (
+    UNLINKED,
+    Answer,
+    LinkCandidate,
+    Relation,
+    get_answers,
+    get_fillers,
+    get_linked,
+    get_relations,
+    get_score,
+    get_types,
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,7 @@ class Findings:
 
     def counts(self) -> list[str]:
         """What there is, such as "3 entities"; words and entities always."""
-        typed = sum(bool(mention.span._.luke_types) for mention in self.mentions)
+        typed = sum(bool(get_types(mention.span)) for mention in self.mentions)
         numbers = {
             "word": len(self.doc),
             "entity": len(self.mentions),
@@ -80,12 +91,12 @@ def read_findings(
     order; describe: what is known of the entities that mentions are linked to; properties: what labels of relations are
     elsewhere."""
     if spans_key is None:
-        found = [(span, span._.luke_score) for span in doc.ents]
+        found = [(span, get_score(span)) for span in doc.ents]
     else:
         group = doc.spans[spans_key]
         found = list(zip(group, group.attrs.get("scores", [None] * len(group)), strict=True))
     places = {(span.start, span.end) for span, _ in found}
-    found += [(span, None) for span in typed if (span.start, span.end) not in places and span._.luke_types]
+    found += [(span, None) for span in typed if (span.start, span.end) not in places and get_types(span)]
     found.sort(key=lambda x: (x[0].start, -x[0].end))
     linked = {(x.start, x.end): x.candidates for x in get_linked(doc) or []}
     mentions = [FoundMention(span, score, _read_link(span, describe, linked)) for span, score in found]
@@ -110,6 +121,6 @@ def type_list(spans: Iterable[Span]) -> str:
     """Types of mentions with their highest probabilities, the most probable first, in one line."""
     best: dict[str, float] = {}
     for span in spans:
-        for label, score in (span._.luke_types or {}).items():
+        for label, score in get_types(span).items():
             best[label] = max(score, best.get(label, 0.0))
     return ", ".join(f"{label} {score:.2f}" for label, score in sorted(best.items(), key=lambda x: -x[1]))

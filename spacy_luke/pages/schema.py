@@ -22,6 +22,7 @@ from ..annotations import (
     get_linked,
     get_queries,
     get_questions,
+    get_types,
 )
 from .findings import Findings, FoundMention, Link
 
@@ -168,7 +169,7 @@ def json_schema() -> dict[str, Any]:
 def _entity(number: int, mention: FoundMention, known: _Known) -> EntityForm:
     span = mention.span
     start, end = _place(span)
-    types = [TypeForm(label=label, score=_rounded(score)) for label, score in (span._.luke_types or {}).items()]
+    types = [TypeForm(label=label, score=_rounded(score)) for label, score in get_types(span).items()]
     return EntityForm(
         id=number,
         start=start,

@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 
-from ..annotations import TYPES, Taught, set_taught
+from ..annotations import TYPES, Taught, get_types, set_taught
 from ..components.ner import LukeNER
 from ..components.relation import LukeRelation
 from ..components.spans.found import FoundSpans, read_spans
@@ -140,9 +140,7 @@ def _characters(doc: Doc, words: Sequence[tuple[int, int]]) -> list[int]:
 def _write_types(doc: Doc, typer: LukeTyper) -> None:
     """What is found, in the form of gold."""
     doc.spans[TYPES] = [
-        Span(doc, span.start, span.end, label)
-        for span in typer.getter(doc)
-        for label in (span._.luke_types or {"": 1.0})
+        Span(doc, span.start, span.end, label) for span in typer.getter(doc) for label in (get_types(span) or {"": 1.0})
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
 
-from ..annotations import SCORE
+from ..annotations import get_score
 
 
 def get_spans(doc: Doc, spans_key: str | None) -> Sequence[Span]:
@@ -24,7 +24,7 @@ def gold_key(golds: Iterable[Doc], spans_key: str | None, *, ents: bool) -> str 
 def get_scores(doc: Doc, spans_key: str | None) -> Iterable[float | None]:
     """The scores of `get_spans`: `span._.luke_score`, or the group's "scores", () where it has none."""
     if spans_key is None:
-        return [getattr(span._, SCORE) for span in doc.ents]
+        return [get_score(span) for span in doc.ents]
     return map(float, doc.spans[spans_key].attrs.get("scores", [])) if spans_key in doc.spans else ()
 
 

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import TYPES, TYPES_TASK, get_scope
+from ..annotations import TYPES, TYPES_TASK, get_scope, get_types
 from .counts import per_type, total_of
 from .places import Place, gold_place_finder
 
@@ -80,5 +80,4 @@ def _type_sets(examples: Iterable[Example]) -> Iterator[tuple[set[str], set[str]
 
 def _predicted_types(doc: Doc, place: Place) -> set[str]:
     span = doc.char_span(*place)
-    found: dict[str, float] | None = None if span is None else span._.luke_types
-    return set(found or ())
+    return set() if span is None else set(get_types(span))

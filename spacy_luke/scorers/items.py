@@ -21,6 +21,7 @@ from ..annotations import (
     get_pair_rows,
     get_relation_rows,
     get_scope,
+    get_types,
     scored_spans,
 )
 from .counts import get_scores, get_spans, gold_key
@@ -87,7 +88,7 @@ def type_items(examples: Iterable[Example]) -> list[ScoredItem]:
             if scope.is_open(labels):
                 continue
             span = example.predicted.char_span(*place)
-            types: dict[str, float] = {} if span is None else span._.luke_types or {}
+            types = {} if span is None else get_types(span)
             items += _labelled(i, (place,), *scope.scored(labels, set(types)), types)
     return items
 

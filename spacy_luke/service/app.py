@@ -57,6 +57,9 @@ class Service:
             raise ServiceError("too_late", told) from None
 
     async def _body(self, request: "Request") -> bytes:
+        if (packed := request.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
+            told = f"Expected JSON as it is, but Content-Encoding is {packed!r:.40}: send it unpacked."
+            raise ServiceError("packed", told)
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)

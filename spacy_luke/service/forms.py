@@ -17,6 +17,7 @@ CODES = {  # what a code of an error means, with the status of its reply
     "failed": (500, "the pipeline failed; the log of the service has why"),
     "not_found": (404, "there is nothing at this address"),
     "wrong_method": (405, "this address takes another method"),
+    "packed": (415, "the request is packed, such as by gzip"),
 }
 
 

@@ -47,8 +47,8 @@ def write_atomically(path: Path) -> Iterator[Path]:
         held.path.touch()
         with _disk_errors(path):
             yield held.path
-        _sync(held.path)
-        os.replace(held.path, path)
+            _sync(held.path)
+            os.replace(held.path, path)
         _sync(path.parent)
     finally:
         held.close()
@@ -88,7 +88,8 @@ class HeldFolder:
         self._process = os.getpid()
         self._lock: int | None = None
         while self._lock is None:
-            self.folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".new", dir=place.parent))
+            with _disk_errors(place):
+                self.folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".new", dir=place.parent))
             self._lock = _take(self.folder / LOCK)
         self.path = self.folder / place.name
 
@@ -110,9 +111,15 @@ class HeldFolder:
 
 @contextmanager
 def _disk_errors(path: Path) -> Iterator[None]:
-    """A full disk is an OSError, whoever writes: safetensors and torch have errors of their own."""
+    """A full disk is an OSError, whoever writes: safetensors and torch have errors of their own. Errors at the hidden
+    folder name the place that was asked for."""
     try:
         yield
+    except OSError as error:
+        hidden = os.fspath(path.parent / f".{path.name}.")
+        if not isinstance(error.filename, (str, os.PathLike)) or not os.fspath(error.filename).startswith(hidden):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     except (SafetensorError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "inline_container" not in str(error):  # of torch.save
             raise

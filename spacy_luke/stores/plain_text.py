@@ -1,13 +1,17 @@
-"""Text and JSON that others wrote: errors name the file, the place in it and what to do."""
+"""Text and JSON that others wrote: errors name the file, the place in it and what to do; and how files are named to
+people."""
 
 import codecs
 import json
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 STANDARD_INPUT = Path("-")
 CSV_FIELD = 1 << 26  # characters of a field of a .csv at most
+_ESCAPED = re.compile(r"\\x[89a-f][0-9a-f]")  # as a byte of a name that is no UTF-8 is shown
 
 
 def parse_json(text: str | bytes, **settings: Any) -> Any:
@@ -16,6 +20,18 @@ def parse_json(text: str | bytes, **settings: Any) -> Any:
         return json.loads(text, **settings)
     except RecursionError:
         raise json.JSONDecodeError("the values are nested too deeply", "", 0) from None
+
+
+def printable_name(path: Path) -> str:
+    """A path as text that can be printed, written and be an id, whatever the locale: its bytes as UTF-8, those that are
+    none as \\xfc. Other paths have other names: where one could be taken for another, backslashes of its own are
+    doubled. The path itself is what opens the file."""
+    held = "surrogatepass" if os.name == "nt" else "surrogateescape"  # how Python holds what it cannot decode
+    raw = path.as_posix().encode("utf8", held)
+    name = raw.decode("utf8", "backslashreplace")
+    if _ESCAPED.search(name) is None:
+        return name
+    return raw.replace(b"\\", b"\\\\").decode("utf8", "backslashreplace")
 
 
 def read_text(path: Path) -> str:

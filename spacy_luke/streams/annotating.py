@@ -208,9 +208,10 @@ class _Making:
         return doc
 
     def _finish(self, one: NumberedText, doc: Doc) -> tuple[Doc, AnnotatedText]:
-        self.writer.check(doc)
         fields = json.loads(one.item.fields) if one.item.fields else {}
-        return doc, as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name, fields=fields)
+        form = as_form(self.annotator.read(doc), id=one.item.id, pipeline=self.annotator.name, fields=fields)
+        self.writer.check(doc, form)
+        return doc, form
 
     def _fail(self, number: int, item: InputItem, error: str, message: str) -> None:
         name = part_name(self.task.part.number)

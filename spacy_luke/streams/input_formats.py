@@ -90,7 +90,7 @@ def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]
             item = as_item(doc.text, get_document_id(doc), place, fields=others)
             yield item if isinstance(item, UnreadText) else item._replace(doc=doc.to_bytes())
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise ValueError(f"{path} is no file of Docs (DocBin): {type(error).__name__}: {error}") from error
+        raise ValueError(f"{name} is no file of Docs (DocBin): {type(error).__name__}: {error}") from error
 
 
 def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
@@ -100,7 +100,7 @@ def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputIt
 
     try:
         with parquet.ParquetFile(path) as table:
-            columns = _columns(path, table.schema_arrow.names, fields)
+            columns = _columns(name, table.schema_arrow.names, fields)
             number = 0
             for batch in table.iter_batches(batch_size=1000, columns=columns):
                 for row in batch.to_pylist():
@@ -108,7 +108,7 @@ def read_parquet(path: Path, name: str, fields: InputFields) -> Iterator[InputIt
                     yield as_item(row[fields.text], row.get(fields.id), place, fields=others)
                     number += 1
     except (OSError, ArrowException) as error:
-        raise ValueError(f"{path} is no whole Parquet file: {error}") from error
+        raise ValueError(f"{name} is no whole Parquet file: {error}") from error
 
 
 def import_parquet() -> Any:
@@ -185,7 +185,7 @@ def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: st
         text.detach()
 
 
-def _columns(name: str | Path, header: list[str], fields: InputFields) -> list[str]:
+def _columns(name: str, header: list[str], fields: InputFields) -> list[str]:
     """Those that are read."""
     if fields.text not in header:
         raise ValueError(

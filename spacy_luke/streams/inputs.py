@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..stores.opening import open_source
+from ..stores.plain_text import printable_name
 from .given_texts import InputItem
 from .input_formats import BY_LINES, BY_PLACES, InputFields
 from .run_folder import ERRORS, PLAN
@@ -102,7 +103,10 @@ def find_inputs(
         elif path.is_file():
             files.append(_file(path, format))
         else:
-            raise ValueError(f"Expected a file or a folder of texts, or - for standard input, but {path} is not there.")
+            raise ValueError(
+                "Expected a file or a folder of texts, or - for standard input, but "
+                f"{printable_name(path)} is not there."
+            )
     if sum(x.path is None for x in files) > 1:
         raise ValueError("Standard input (-) can be read once, but it is named several times.")
     _check_once(files)
@@ -114,7 +118,10 @@ def _check_once(files: Sequence[InputFile]) -> None:
     seen: set[Path] = set()
     for path in (x.path.resolve() for x in files if x.path is not None):
         if path in seen:
-            raise ValueError(f"{path} would be read twice: it is named twice, or named and in a folder. Name it once.")
+            raise ValueError(
+                f"{printable_name(path)} would be read twice: it is named twice, or named and in a folder. Name it "
+                "once."
+            )
         seen.add(path)
 
 
@@ -132,8 +139,8 @@ def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[P
     wanted = [x for x in texts if (known := _format_of(x)) and (format is None or _reads(format, known))]
     if not wanted:
         raise ValueError(
-            f"{folder} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "
-            f"{' or '.join(_PACKED)}, but it has {[x.name for x in paths[:5]] or 'no files'}."
+            f"{printable_name(folder)} has no file of texts: expected {', '.join(SUFFIXES)}, the first six also with "
+            f"{' or '.join(_PACKED)}, but it has {[printable_name(Path(x.name)) for x in paths[:5]] or 'no files'}."
         )
     return [_file(x, format) for x in wanted], [x for x in paths if x not in set(wanted)]
 
@@ -147,10 +154,10 @@ def _file(path: Path, format: str | None) -> InputFile:
     known = format or _format_of(path)
     if known is None:
         raise ValueError(
-            f"Expected texts in {', '.join(SUFFIXES)}, but this is {path}. Say what it is, such as by "
+            f"Expected texts in {', '.join(SUFFIXES)}, but this is {printable_name(path)}. Say what it is, such as by "
             f"--input-format lines, one of {', '.join(INPUT_FORMATS)}."
         )
-    return InputFile(path, path.as_posix(), known, path.stat().st_size)
+    return InputFile(path, printable_name(path), known, path.stat().st_size)
 
 
 def _format_of(path: Path) -> str | None:

@@ -37,7 +37,7 @@ class ParquetWriter:
             self._flush()
         self._table.close()
 
-    def check(self, doc: Doc) -> None:
+    def check(self, doc: Doc, form: AnnotatedText) -> None:
         pass
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
+import srsly
 from spacy.tokens import Doc, DocBin, SpanGroup
 
 from ..annotations import set_document_fields, set_document_id
@@ -21,8 +22,8 @@ class PartWriter(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def check(self, doc: Doc) -> None:
-        """ValueError for a Doc that cannot be written as it is."""
+    def check(self, doc: Doc, form: AnnotatedText) -> None:
+        """ValueError for a document that cannot be written as it is."""
 
     def write(self, doc: Doc, form: AnnotatedText) -> None: ...
 
@@ -42,7 +43,7 @@ class LinesWriter:
     ) -> None:
         self._file.close()
 
-    def check(self, doc: Doc) -> None:
+    def check(self, doc: Doc, form: AnnotatedText) -> None:
         pass
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
@@ -66,13 +67,17 @@ class DocsWriter:
         if kind is None:
             self._path.write_bytes(self._docs.to_bytes())
 
-    def check(self, doc: Doc) -> None:
+    def check(self, doc: Doc, form: AnnotatedText) -> None:
         for key, group in doc.spans.items():
             if _is_stale(group):
                 raise ValueError(
                     f"doc.spans[{key!r}] names other words than it did: spaCy's retokenizer, as of merge_entities, "
                     "leaves span groups as they were. Load luke_ner with spans_key = null, or delete the group before."
                 )
+        for name, value in form.fields.items():
+            _check_packs(f"field {name!r}", value, "leave it out by --fields")
+        for key, value in doc.user_data.items():
+            _check_packs(f"doc.user_data[{key!r}]", value, "let the pipeline take it away")
 
     def write(self, doc: Doc, form: AnnotatedText) -> None:
         set_document_id(doc, form.id)
@@ -85,6 +90,17 @@ WRITERS: dict[str, Callable[[Path], PartWriter]] = {
     "parquet": ParquetWriter,
     "spacy": DocsWriter,
 }
+
+
+def _check_packs(name: str, value: Any, else_do: str) -> None:
+    """ValueError for what a DocBin cannot hold, which would else end the run at its writing."""
+    try:
+        srsly.msgpack_dumps(value)
+    except Exception as error:  # of integers, of types, of values in themselves: whatever it is, it is of this value
+        raise ValueError(
+            f"The {name} cannot be written as spaCy's Docs, whose integers have 64 bits at most: it is {value!r:.80} "
+            f"({type(error).__name__}: {error}). Choose --format jsonl, or {else_do}."
+        ) from error
 
 
 def _is_stale(group: SpanGroup) -> bool:

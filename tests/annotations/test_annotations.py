@@ -1,10 +1,23 @@
 """Relations, pairs, questions and answers in user_data, read as Spans."""
 
+import importlib
+import sys
+
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_luke.annotations import Relation, get_rows, register_extensions
+from spacy_luke import annotations
+from spacy_luke.annotations import (
+    Relation,
+    get_relations,
+    get_rows,
+    get_score,
+    get_types,
+    register_extensions,
+    set_score,
+    set_types,
+)
 
 TEXT = "Ada Lovelace lived in London"
 
@@ -117,14 +130,50 @@ def test_questions_and_answers(doc):
     assert where.spans[1].text == "London"
 
 
-def test_own_extensions_stay():
+def test_extensions_of_others_stay_and_are_told(doc):
+    """What hides ours; what this package reads itself it reads all the same."""
+    doc._.luke_relations = [(doc[0:2], doc[4:5], "lives_in")]
+    doc.ents[0]._.luke_score = 0.25
     Doc.set_extension("luke_relations", default=3, force=True)
+    Span.set_extension("luke_score", getter=lambda span: 7, force=True)
+    try:
+        with pytest.warns(UserWarning, match=r"has set doc\._\.luke_relations, span\._\.luke_score before") as told:
+            register_extensions()
+        assert len(told) == 1
+        assert "Take that Doc.set_extension('luke_relations', ...) out" in str(told[0].message)
+        assert doc._.luke_relations == 3
+        assert [x.label for x in get_relations(doc)] == ["lives_in"]
+        assert (doc.ents[0]._.luke_score, get_score(doc.ents[0])) == (7, 0.25)
+    finally:
+        Doc.remove_extension("luke_relations")
+        Span.remove_extension("luke_score")
+        register_extensions()
+    assert doc.ents[0]._.luke_score == 0.25
+
+
+def test_a_module_that_is_loaded_again_is_ours(recwarn, monkeypatch):
+    old = annotations.relations
+    monkeypatch.delitem(sys.modules, old.__name__)
+    monkeypatch.setattr(annotations, "relations", old)  # both as before at the end
+    again = importlib.import_module(old.__name__)
+    assert again.get_relations is not old.get_relations
+    Doc.set_extension("luke_relations", getter=again.get_relations, setter=again.set_relations, force=True)
     try:
         register_extensions()
-        assert spacy.blank("en").make_doc("x")._.luke_relations == 3
     finally:
         Doc.remove_extension("luke_relations")
         register_extensions()
+    assert not recwarn.list
+
+
+def test_values_of_spans(doc):
+    span = doc[0:2]
+    assert (get_score(span), get_types(span)) == (None, {})
+    set_score(span, 0.5)
+    set_types(span, {"person": 0.75})
+    assert (span._.luke_score, span._.luke_types) == (0.5, {"person": 0.75})
+    span._.luke_score, span._.luke_types = 0.25, None
+    assert (get_score(doc[0:2]), get_types(doc[0:2]), get_score(doc[0:1])) == (0.25, {}, None)
 
 
 @pytest.mark.parametrize(

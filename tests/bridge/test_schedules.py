@@ -1,11 +1,14 @@
 """Schedules whose warm-up is a share of training: which rates they give, and what they refuse."""
 
+import copy
 import itertools
+import pickle
 
 import pytest
 from spacy.util import registry
+from thinc.api import warmup_linear
 
-from spacy_luke.bridge.schedules import make_constant
+from spacy_luke.bridge.schedules import make_constant, make_linear
 
 
 def rates(n, **settings):
@@ -36,3 +39,23 @@ def test_constant_of_counted_steps():
 def test_wrong_settings(wrong):
     with pytest.raises(ValueError, match="Expected initial_rate above 0"):
         rates(1, **{"initial_rate": 0.1, "warmup": 0.1, "total_steps": 5, **wrong})
+
+
+@pytest.mark.parametrize("make", [make_linear, make_constant])
+def test_pickled_with_their_place(make):
+    """As a pipeline is, with its optimizer."""
+    made = make(2e-5, 0.3, total_steps=13)
+    list(itertools.islice(made, 3))
+    pickled, copied = pickle.loads(pickle.dumps(made)), copy.deepcopy(made)
+    rest = list(itertools.islice(made, 20))
+    assert rest == list(itertools.islice(pickled, 20)) == list(itertools.islice(copied, 20))
+    uncounted = make(2e-5)
+    assert next(uncounted) == 0.0
+    with pytest.raises(ValueError, match="nothing has counted the steps"):
+        next(pickle.loads(pickle.dumps(uncounted)))
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.06, 0.5])
+def test_linear_as_of_thinc(warmup):
+    made, thinc = make_linear(3e-5, warmup, total_steps=101), warmup_linear(3e-5, int(warmup * 101 + 0.5), 101)
+    assert list(itertools.islice(made, 120)) == list(itertools.islice(thinc, 120))

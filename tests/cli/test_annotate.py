@@ -1,7 +1,9 @@
 """`spacy luke annotate`: tables in the terminal, and the page."""
 
 import json
+import os
 import re
+import sys
 
 import pytest
 import spacy
@@ -150,3 +152,14 @@ def test_what_is_no_text(entities, name, content, expected):
     result, text = run(folder / "pipeline", folder / name)
     assert result.exit_code == 1
     assert expected in text.replace(f"{folder}/", "").replace(f"{folder} /", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_name_that_is_no_utf8(entities):
+    folder = entities[-1]
+    path = folder / os.fsdecode(b"b\xfcro.txt")
+    path.write_text(SENTENCES[0], encoding="utf8")
+    result, text = run(folder / "pipeline", path, "--output", folder / "page.html")
+    assert result.exit_code == 0, result
+    assert r"b\xfcro.txt: " in text
+    assert read_page(folder / "page.html")[1]["title"] == r"b\xfcro.txt"

@@ -170,7 +170,8 @@ def test_nothing_is_imported_that_is_not_needed():
 )
 def test_letters_that_the_output_lacks(settings, shown):
     """As on Windows, where a pipe or a file has the encoding of the country."""
-    code = "import spacy_luke.cli.terminal as t; t.take_any_letter(); t.show_table('aP', [('\\u6771\\u4eac', '1')])"
+    code = "import spacy_luke.cli.terminal as t; t.take_any_letter(); print('\\udcfc'); "
+    code += "t.show_table('aP', [('\\u6771\\u4eac', '1')])"
     settings = {**{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LC_"))}, **settings}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, check=True, env={**settings, "PYTHONUTF8": "0"}, timeout=100)

@@ -1,13 +1,19 @@
-"""A pipeline that is unpickled in a process of its own, as joblib, Dask and Spark do it, where nothing was imported."""
+"""A pipeline that is pickled while it is trained; and one that is unpickled in a process of its own, as joblib, Dask
+and Spark do it, where nothing was imported."""
 
+import copy
 import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from spacy.training import Example
 
+from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.bridge.schedules import make_linear
 from tests.components.every import MAKERS, facts, random_texts
+from tests.pipelines import annotate, as_gold, make_pipeline
 
 ROOT = Path(__file__).parents[2]
 OTHER = """
@@ -17,6 +23,26 @@ docs = list(nlp.pipe(given))
 from tests.components.every import facts
 assert [facts(doc) for doc in docs] == expected
 """
+
+
+def test_with_an_optimizer_in_use():
+    """As after `nlp.resume_training()`: it is pickled and copied with its moments and its place in the schedule."""
+    nlp = make_pipeline("luke_ner")
+    gold = [as_gold(doc) for doc in annotate(nlp)]
+    nlp._optimizer = make_adamw(make_linear(1e-3, 0.3, total_steps=20))
+
+    def train(nlp):
+        losses = []
+        for _ in range(3):
+            losses.append(nlp.update([Example(nlp.make_doc(doc.text), doc) for doc in gold], sgd=nlp._optimizer))
+            nlp._optimizer.step_schedules()
+        return losses
+
+    train(nlp)
+    others = [pickle.loads(pickle.dumps(nlp)), copy.deepcopy(nlp)]
+    losses = train(nlp)
+    assert losses[0]["luke_ner"] > 0
+    assert [train(other) for other in others] == [losses, losses]
 
 
 @pytest.mark.slow

@@ -1,9 +1,11 @@
 """The service over HTTP: replies, errors, limits, the page, metrics."""
 
+import gzip
 import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.tiny import SENTENCES
 
 pytest.importorskip("starlette", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
+ROOT = Path(__file__).parent.parent.parent
 LIMITS = RequestLimits(characters=400, documents=8, waiting=30, seconds=30, request=10_000)
 
 
@@ -76,6 +79,21 @@ def test_requests_that_are_wrong(client, body, code, where, message):
     failure = ErrorReply.model_validate_json(reply.content).error
     assert (failure.code, failure.where) == (code, where)
     assert message in failure.message
+
+
+def test_packed_requests(client):
+    body = json.dumps({"documents": [{"text": "Ada"}]}).encode()
+    reply = client.post("/annotate", content=gzip.compress(body), headers={"content-encoding": "gzip"})
+    assert reply.status_code == 415
+    failure = ErrorReply.model_validate_json(reply.content).error
+    assert (failure.code, failure.where) == ("packed", None)
+    assert failure.message == "Expected JSON as it is, but Content-Encoding is 'gzip': send it unpacked."
+    assert client.post("/annotate", content=body, headers={"content-encoding": "identity"}).status_code == 200
+
+
+def test_the_documentation_has_all_codes():
+    told = re.findall(r"\| `(\w+)` \| (\d+) \|", (ROOT / "docs/howto/serving.md").read_text(encoding="utf8"))
+    assert dict(told) == {code: str(status) for code, (status, _) in CODES.items()}
 
 
 def test_questions_need_a_component(annotator, monkeypatch):

@@ -238,6 +238,21 @@ def test_a_folder_between_two_renames_comes_back(tmp_path):
     assert names_in(tmp_path) == ["model"]
 
 
+@pytest.mark.parametrize("write", [write_atomically, write_folder_atomically])
+def test_errors_name_the_place_that_was_asked_for(tmp_path, write):
+    """Not the hidden folder beside it."""
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError if write is write_atomically else FileExistsError) as error:
+        with write(tmp_path / "file" / "new"):
+            pass
+    assert ".new" not in error.value.filename
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(IsADirectoryError) as error, write_atomically(tmp_path / "full"):
+        pass
+    assert error.value.filename == str(tmp_path / "full")
+
+
 def test_hold(tmp_path):
     path = tmp_path / "manifest"
     path.touch()

@@ -88,6 +88,21 @@ def test_what_is_hostile_costs_no_text(pipeline, tmp_path):
     assert failed["message"] == "expected fields that are nested at most 100 times, but one is deeper."
 
 
+def test_an_integer_that_docs_cannot_hold_is_listed(pipeline, tmp_path):
+    """spaCy packs Docs with integers of 64 bits."""
+    rows = [{"id": "a", "text": "A.", "n": 2**64 - 1}, {"id": "b", "text": "B.", "big": {"in": [2**64]}}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(x) + "\n" for x in rows))
+    apply_pipeline(pipeline, find(tmp_path / "a.jsonl"), tmp_path / "out", ApplySettings(output="spacy"))
+    parts = AnnotatedParts.open(tmp_path / "out")
+    (doc,) = DocBin().from_disk(parts.files()[0]).get_docs(spacy.blank("en").vocab)
+    assert get_document_fields(doc) == {"n": 2**64 - 1}
+    (failed,) = parts.failed()
+    assert failed["id"] == "b"
+    assert failed["message"].startswith(
+        "The field 'big' cannot be written as spaCy's Docs, whose integers have 64 bits"
+    )
+
+
 def test_other_fields_are_another_run(pipeline, records, tmp_path):
     """Also where a record's fields alone have changed."""
     apply_pipeline(pipeline, find(records), tmp_path / "out", SMALL)

@@ -5,11 +5,15 @@ import csv
 import gzip
 import io
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_luke.stores.plain_text import printable_name
 from spacy_luke.streams import input_formats
 from spacy_luke.streams.given_texts import GivenText, UnreadText, count_words
 from tests.streams.runs import find
@@ -75,6 +79,18 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"has no file of texts: expected \.txt, \.md"):
         find(tmp_path / "empty")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_no_utf8(tmp_path):
+    """Also of an ASCII locale, where Python holds each byte by itself. None becomes another's."""
+    names = [b"b\xfcro.txt", b"b\\xfcro.txt", b"b\\\\xfcro.txt", b"b\xfdro.txt", b"a\\b.txt", "ö.txt".encode()]
+    for name in names:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(b"Ada.")
+    ids = {x.id.rpartition("/")[2] for x in find(tmp_path)}
+    shown = {r"b\xfcro.txt", r"b\\xfcro.txt", r"b\\\\xfcro.txt", r"b\xfdro.txt", r"a\b.txt", "ö.txt"}
+    assert ids == shown
+    assert printable_name(Path("f\udcc3\udcb6/t.txt")) == "fö/t.txt"
 
 
 def test_lines_and_standard_input(tmp_path, monkeypatch):

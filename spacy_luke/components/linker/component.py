@@ -13,7 +13,7 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from torch import Tensor
 
-from ...annotations import NIL
+from ...annotations import NIL, get_score
 from ...architectures.entity_linker import LinkerModel, create_candidate_head, fill_candidate_head
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
@@ -115,7 +115,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         )
         if not self.model.attrs["match"]:
             return [Found(x) for x in named]
-        label_of = {(x.start, x.end): Labelled(x.start, x.end, x.label_, x._.luke_score) for x in self.getter(doc)}
+        label_of = {(x.start, x.end): Labelled(x.start, x.end, x.label_, get_score(x)) for x in self.getter(doc)}
         asked = [label_of.get(x, Labelled(*x, "")) for x in mentions]
         return list(map(Found, named, self._match(doc, asked, named)))
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc, Span, SpanGroup
 
-from ...annotations import scored_spans
+from ...annotations import scored_spans, set_score
 from ...architectures.span_classifier import SpanScores
 from ...batch.batches import SpanBatch
 from ...batch.decode import first_equal, greedy_flat
@@ -93,7 +93,7 @@ def give_scores(
     [start, end) whose score is that of another span."""
     for span, score in zip(spans, scores.tolist(), strict=True):
         if (span.start, span.end) not in taken:
-            span._.luke_score = score
+            set_score(span, score)
 
 
 def write_group(doc: Doc, key: str, spans: Sequence[Span], scores: NDArray[np.float64]) -> None:

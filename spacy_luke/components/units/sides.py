@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from torch import Tensor
 
+from ...annotations import get_score
 from ..mentions import MentionGetter
 from .asked import Units
 
@@ -64,7 +65,7 @@ class Sides:
         spans = {(span.start, span.end): span for span in getter(doc)} if scores or between else {}
         own = [spans.get(mention) for mention in asked.mentions]
         if scores:
-            known = [span._.luke_score if span is not None else None for span in own]
+            known = [get_score(span) if span is not None else None for span in own]
             chances = [1.0 if score is None else float(score) for score in known]
             both = [chances[head] * chances[tail] for head, tail in asked.units_UK.tolist()]
             self.chance_P = torch.tensor(both, dtype=torch.float32, device="cpu")
