@@ -1,8 +1,8 @@
 """Scripts that are written without blanks between words, and where blanks stand in texts of which only words are known.
 
 CoNLL files and lists of tokens do not say where blanks stood. Between Latin words, or Korean ones, there was
-one mostly; between those of Chinese, Japanese or Thai there was none, and a pipeline that is trained on "北 京" misreads
-"北京".
+one mostly; between those of Chinese, Japanese or Thai there was none, and a pipeline that is trained on "北 京"
+misreads "北京".
 """
 
 import re

@@ -264,8 +264,8 @@ def test_scripts_without_blanks(write):
 @pytest.mark.parametrize(("misc", "expected"), [("_", "北京大学"), ("SpaceAfter=No", "北 京大 学 ")])
 def test_conllu_that_does_not_say_where_blanks_stood(write, misc, expected):
     rows = [("北", "_"), ("京", misc), ("大", "_"), ("学", "_")]
-    text = "".join("\t".join([str(i), word, *"_" * 7, cell]) + "\n" for i, (word, cell) in enumerate(rows, 1))
-    (document,) = read_columns(write(text), format="conllu", documents="file")
+    text = "".join("\t".join([str(i), word, *"_" * 7, cell, "O"]) + "\n" for i, (word, cell) in enumerate(rows, 1))
+    (document,) = read_columns(write(text), format="conllu", documents="file", misc_column=9)
     assert make_column_doc(spacy.blank("xx").vocab, document).text == expected
 
 
