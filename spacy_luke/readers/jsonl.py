@@ -166,8 +166,8 @@ def _parse_mention(where: str, text: str, item: Any) -> Mention:
     if isinstance(said, str) and not same_words(said, text[start:end]):
         error = other_words(where, f"{start} {end}", said, text[start:end])
         raise ValueError(
-            f"{error} Places count characters; JavaScript counts some, such as 😀, as two, and in some texts accents are "
-            "characters of their own."
+            f"{error} Places count characters; JavaScript counts some, such as 😀, as two, and in some texts accents "
+            "are characters of their own."
         )
     return Mention(start, end, label, types, kb_id)
 
