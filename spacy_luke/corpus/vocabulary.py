@@ -25,6 +25,7 @@ from ..stores.atomic import write_folder_atomically
 from ..stores.opening import open_source
 from ..stores.parallel import Engine
 from ..stores.sorting import SortedSums
+from ..stores.unicode_forms import warn_of_forms
 from ..stores.work_folder import WorkFolder
 from ..wikipedia.interwiki import Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_linked_part
@@ -111,6 +112,8 @@ def build_entity_vocab(
     labelled = [
         (entity_name(title, language or None), i) for i, row in enumerate(rows) for language, title in row.names
     ]
+    row_of = dict(labelled)
+    warn_of_forms(row_of, row_of.get, what="titles")
     return BuiltVocab(EntityVocab(labelled, counts=[row.links for row in rows]), rows, dict(counts))
 
 

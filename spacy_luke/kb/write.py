@@ -14,6 +14,7 @@ from numpy.lib.format import open_memmap
 from ..aliases.tables import SLACK
 from ..aliases.trie import Trie, build_trie
 from ..stores.progress import ProgressBar
+from ..stores.unicode_forms import UnicodeForms
 from .files import NONE
 from .knowledge_base import EntityKB
 from .names import Name, write_names
@@ -28,7 +29,10 @@ def write_segment(staging: Staging, folder: Path, *, info: dict[str, Any], progr
     most = _RUNS * staging.most
     redirects = build_trie(_write_redirects(staging), folder / "redirects.trie", most=most)
     records, titles_file = staging.folder / "records", staging.folder / "titles"
-    titles = build_trie(_write_records(staging, records, redirects, progress), titles_file, most=most)
+    forms = UnicodeForms()
+    ids = forms.watch(_write_records(staging, records, redirects, progress))
+    titles = build_trie(ids, titles_file, most=most)
+    forms.warn(titles.get, what="ids of entities")
     target_R = _follow(staging, redirects, titles)
     np.save(folder / "redirect_numbers.npy", target_R.astype("<u4"))
     count_T = _write_entities(staging, records, folder, titles, redirects, target_R)

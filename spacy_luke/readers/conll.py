@@ -14,6 +14,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 from spacy.vocab import Vocab
 
+from ..text.scripts import judged_blanks
 from .column_layouts import ColumnLayout, layout_of
 from .corpora import GoldDocs, corpus
 from .given import copy_words
@@ -187,9 +188,11 @@ def _make_document(path: Path, sentences: Sequence[Sentence], layout: ColumnLayo
         except TagError as error:
             lines = [line for sentence in sentences for line in sentence.lines]
             raise ValueError(f"{path}, line {lines[error.index]}: {error}.") from None
-    spaces = None
+    given = None
     if layout.misc_column is not None:
-        spaces = [space for sentence in sentences for space in sentence.spaces]
+        given = [space for sentence in sentences for space in sentence.spaces]
+    # a document without any SpaceAfter=No does not say where blanks stood
+    spaces = given if given is not None and not all(given) else judged_blanks(words) or given
     return ColumnDocument(words, starts, layers, spaces)
 
 

@@ -14,7 +14,7 @@ from spacy.util import registry
 
 from ..annotations import NIL, Query, Question
 from .corpora import GoldDocs, corpus
-from .datasets.places import other_words
+from .datasets.places import other_words, same_words
 from .json_files import read_json_objects, take, take_strings
 from .records import ALIGN, OVERLAPS, Mention, Place, Record, check_choice, make_doc
 
@@ -163,9 +163,12 @@ def _parse_mention(where: str, text: str, item: Any) -> Mention:
         )
     start, end, label = parts
     _check_characters(where, f"mention {item!r}", (start, end), text)
-    if isinstance(said, str) and said.split() != text[start:end].split():
+    if isinstance(said, str) and not same_words(said, text[start:end]):
         error = other_words(where, f"{start} {end}", said, text[start:end])
-        raise ValueError(f"{error} Places count characters; JavaScript counts some, such as 😀, as two.")
+        raise ValueError(
+            f"{error} Places count characters; JavaScript counts some, such as 😀, as two, and in some texts accents "
+            "are characters of their own."
+        )
     return Mention(start, end, label, types, kb_id)
 
 

@@ -27,6 +27,7 @@ from ..annotations import (
     set_relation_rows,
     set_second,
 )
+from ..text.scripts import judged_blanks
 
 ALIGN = ("strict", "expand", "split")
 OVERLAPS = ("error", "outermost")
@@ -57,7 +58,7 @@ class Record:
     title: str = field(default="", kw_only=True)  # of the document, where the data set says it
     text: str | None = None
     words: list[str] | None = None
-    spaces: list[bool] | None = None  # with words: whether a blank follows each; None: unknown
+    spaces: list[bool] | None = None  # with words: whether a blank follows each; None: unknown, see `judged_blanks`
     sentence_starts: list[int] | None = None  # where sentences begin, characters or words; None: unknown
     mentions: list[Mention] = field(default_factory=list)
     has_entities: bool = True  # whether the mentions with labels are gold entities; else nothing is said about these
@@ -167,7 +168,8 @@ def _tokenize(nlp: Language, record: Record) -> Doc:
         raise ValueError(f"{record.where}: a record with a second text must have text, not words.")
     if blank := [i for i, word in enumerate(words) if not word]:
         raise ValueError(f"{record.where}: expected words, but word {blank[0]} of {len(words)} is empty.")
-    return Doc(nlp.vocab, words=words, spaces=record.spaces)
+    spaces = judged_blanks(words) if record.spaces is None else record.spaces
+    return Doc(nlp.vocab, words=words, spaces=spaces)
 
 
 def _join(nlp: Language, first: str, second: str) -> Doc:

@@ -9,12 +9,9 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .scripts import ALONE
+
 NAME_CASES = ("exact", "casefold")
-# Scripts written without blanks: each character is a word of its own.
-_ALONE = (
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    r"\U00020000-\U0003ffff"
-)
 
 
 def _ranges(wanted: str) -> str:
@@ -27,10 +24,8 @@ def _word_characters() -> tuple[str, str]:
     these without scripts whose characters are words."""
     characters = [chr(code) for code in range(0x10000)]
     words = [x if x.isalnum() or unicodedata.category(x)[0] == "M" or x in "_\u200c\u200d" else " " for x in characters]
-    above = r"\U00010000-\U0001efff"
-    return _ranges("".join(words)) + r"\U00010000-\U0003ffff", _ranges(
-        re.sub(f"[{_ALONE}]", " ", "".join(words))
-    ) + above
+    some = _ranges(re.sub(f"[{ALONE}]", " ", "".join(words)))
+    return _ranges("".join(words)) + r"\U00010000-\U0003ffff", some + r"\U00010000-\U0001efff"
 
 
 LETTERS, _WORD = _word_characters()
@@ -40,7 +35,7 @@ _NEEDLESS_BLANK = re.compile(f" (?![{_WORD}])|(?<![{_WORD}]) ")
 _UNIT = re.compile(f"[{_WORD}]+|\\S")
 _STARTS_WORD = re.compile(f"[{_WORD}]")
 _TRAIL = re.compile(f"(?:(?![\\d_])[{_WORD}])*")
-_BETWEEN = re.compile(f"(?:(?![{_ALONE}])[^{_WORD}]|_)+")
+_BETWEEN = re.compile(f"(?:(?![{ALONE}])[^{_WORD}]|_)+")
 _ASCII_BETWEEN = re.compile("[^A-Za-z0-9]+")
 _POSSESSIVE = re.compile("(?<=.)(?:['\u2019\u02bc][sS]|(?<=[sS])['\u2019\u02bc])$", re.DOTALL)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..stores.atomic import write_folder_atomically
 from ..stores.names import NameIndex, NameList
+from ..stores.unicode_forms import warn_of_forms
 from .matrices import (
     BLOCK_ROWS,
     Matrix,
@@ -81,6 +82,7 @@ def build_vectors(
             kept = named if keep.all() else NameList(named[i] for i in np.flatnonzero(keep).tolist())
             title_file = found.titles if found else (Path(titles) if titles is not None else None)
             index, further_rows = _add_titles(kept, title_file, damage, progress)
+            _warn_of_names(index, further_rows)
         damage.check()
         if not writer.rows:
             raise ValueError(f"{noted['source']} has no entity that can be stored: {damage.summary()}")
@@ -229,6 +231,18 @@ def _report_numbers(block: RowBlock, numbers_RS: np.ndarray, dtype: str, report:
         report(
             int(block.rows[i]), block.places(i), what if not np.isfinite(value) else f"{what}, too large for {dtype}"
         )
+
+
+def _warn_of_names(index: NameIndex, further_rows: np.ndarray) -> None:
+    """Of names of different rows that are equal but for their Unicode form."""
+    rows = len(index) - len(further_rows)
+
+    def row_of(name: str) -> int | None:
+        number = int(index.find([name.encode("utf8")])[0])
+        return None if number < 0 else number if number < rows else int(further_rows[number - rows])
+
+    names = (index.text_of(number).decode("utf8") for number in range(len(index)))
+    warn_of_forms(names, row_of, what="names of vectors")
 
 
 def _add_titles(names: NameList, path: Path | None, damage: Damage, progress: bool) -> tuple[NameIndex, np.ndarray]:

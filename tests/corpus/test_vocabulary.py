@@ -74,6 +74,12 @@ def test_settings(corpus):
     assert build(multilingual=True).vocab.row("B", language="en") == 3
 
 
+def test_titles_that_differ_in_their_unicode_form(corpus):
+    with pytest.warns(UserWarning, match="2 titles are equal to others but for their Unicode form"):
+        built = build_entity_vocab([corpus("de", {"Köln": 2, "Ko\u0308ln": 1})], engine=HERE)
+    assert table(built) == [(2, ":Köln"), (1, ":Ko\u0308ln")]
+
+
 def test_several_languages(corpus, tmp_path):
     english = corpus("en", {"Japan": 3, "Only here": 2, "Tokyo": 1})
     german = corpus("de", {"Japan": 1, "Tokio": 2})

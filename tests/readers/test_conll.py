@@ -250,6 +250,25 @@ def test_gum_sentences_have_their_own_text(shared):
     assert [sentence.text.strip() for doc in docs for sentence in doc.sents] == expected
 
 
+def test_scripts_without_blanks(write):
+    rows = [("马", "B-PER"), ("云", "I-PER"), ("在", "O"), ("杭", "B-LOC"), ("州", "I-LOC"), ("。", "O")]
+    settings = {"format": "columns", "word_column": 0, "tag_columns": [1], "documents": "file"}
+    text = "".join(f"{word} {tag}\n" for word, tag in rows)
+    (example,) = make_column_corpus(write(f"{text}\n{text}"), **settings)(spacy.blank("xx"))
+    assert example.predicted.text == example.reference.text == "马云在杭州。马云在杭州。"
+    assert [x.text for x in example.reference.ents] == ["马云", "杭州", "马云", "杭州"]
+    (copy,) = DocBin().from_bytes(DocBin(docs=[example.reference]).to_bytes()).get_docs(spacy.blank("xx").vocab)
+    assert copy.text == example.reference.text
+
+
+@pytest.mark.parametrize(("misc", "expected"), [("_", "北京大学"), ("SpaceAfter=No", "北 京大 学 ")])
+def test_conllu_that_does_not_say_where_blanks_stood(write, misc, expected):
+    rows = [("北", "_"), ("京", misc), ("大", "_"), ("学", "_")]
+    text = "".join("\t".join([str(i), word, *"_" * 7, cell, "O"]) + "\n" for i, (word, cell) in enumerate(rows, 1))
+    (document,) = read_columns(write(text), format="conllu", documents="file", misc_column=9)
+    assert make_column_doc(spacy.blank("xx").vocab, document).text == expected
+
+
 def test_docs_survive_a_docbin(shared):
     nlp = spacy.blank("en")
     corpus = make_column_corpus(shared("data/conll2003/eng.testb"), format="conll2003")

@@ -133,6 +133,15 @@ def test_words_that_mentions_cut_are_counted(write):
         assert [n for name, n in counts.items() if name.startswith(f"notes: {note}")] == [1]
 
 
+def test_a_mention_in_another_unicode_form(write):
+    text = "Er wohnt in Ko\u0308ln."
+    item = {"start": 12, "end": 17, "label": "LOC", "text": "Köln"}
+    (doc,) = read_docs(write({"text": text, "entities": [item]}))
+    assert triples(doc.ents) == [("Ko\u0308ln", "LOC")]
+    with pytest.raises(ValueError, match="accents are characters of their own"):
+        read_docs(write({"text": text, "entities": [item | {"end": 16}]}))
+
+
 def test_equal_mentions_count_once(write):
     (doc,) = read_docs(write({"text": TEXT, "spans": [[0, 6, "A"], [0, 6, "A"], [1, 6, "A"]]}), align="expand")
     assert triples(doc.ents) == [("Angela", "A")]

@@ -91,6 +91,17 @@ def test_words_and_their_blanks():
         make_doc(NLP, Record("x", words=["a", ""]))
 
 
+def test_words_of_scripts_without_blanks():
+    words = [*"马云在", "Alibaba", *"和百度"]
+    fields = {"mentions": [Mention(0, 2, "PER"), Mention(3, 4, "ORG")], "knowledge": [(5, 7, "Q14772", 1.0)]}
+    doc = make_doc(NLP, Record("x", words=words, **fields))
+    assert (doc.text, len(doc)) == ("马云在Alibaba和百度", 7)
+    assert [entity.text for entity in doc.ents] == ["马云", "Alibaba"]
+    ((start, end, *_),) = get_rows(doc, "luke_knowledge")
+    assert doc.text[start:end] == "百度"
+    assert make_doc(NLP, Record("x", words=words, spaces=[True] * 6 + [False])).text == " ".join(words)
+
+
 def test_everything_survives_a_docbin():
     doc = make_doc(
         NLP,

@@ -150,6 +150,13 @@ def test_the_size_is_that_of_most_rows(write_ernie, build):
 # ---- arrays and settings
 
 
+def test_names_that_differ_in_their_unicode_form(write_ernie, build):
+    with pytest.warns(UserWarning, match="2 names of vectors are equal to others but for their Unicode form"):
+        build(np.eye(2), names=["Köln", "Ko\u0308ln"])
+    store = build(write_ernie(titles="Köln\tQ1\nKo\u0308ln\tQ1\n")).store  # both are one entity
+    assert store.rows(["Köln", "Ko\u0308ln"]).tolist() == [0, 0]
+
+
 def test_array_errors(build):
     ones = np.ones((2, 3), np.float32)
     for source, settings, message in [

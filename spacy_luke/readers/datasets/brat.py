@@ -9,7 +9,7 @@ from pathlib import Path
 from ...stores.plain_text import read_text
 from ..lines import decode_line
 from ..records import Mention, Record, check_choice
-from .places import other_words
+from .places import other_words, same_words
 
 _GAPS = {"error": "", "cover": "which are covered", "skip": "left out"}
 _LEFT_OUT = {"A": "attributes", "M": "attributes", "#": "notes of annotators", "*": "sets of equal mentions"}
@@ -92,7 +92,7 @@ class _Annotation:
         if not all(0 <= start < end <= len(self.text) for start, end in places):
             raise ValueError(f"{where}: expected characters of the {len(self.text)} of the text, but got {match[2]!r}.")
         stands = " ".join(self.text[start:end] for start, end in places)
-        if stands.split() != said.split():
+        if not same_words(said, stands):
             raise other_words(where, match[2], said, stands)
         places.sort()
         if any(self.text[one[1] : other[0]].strip() for one, other in zip(places, places[1:])):

@@ -12,6 +12,9 @@ from .places import other_words
 
 _DIRECTIONS = {"right": (False,), "left": (True,), "bi": (False, True)}  # whether a relation leads from tail to head
 
+_KINDS = ("labels", "hypertextlabels")  # of regions that are mentions
+_CHARACTERS, _UTF16 = "characters", "UTF-16"  # what places may be counted in
+
 
 def read_label_studio(path: str | Path) -> Iterator[Record]:
     """A JSON list of tasks. A task has its "data", the text under "text" or as the only string, and "annotations", of
@@ -22,7 +25,7 @@ def read_label_studio(path: str | Path) -> Iterator[Record]:
     Tasks without an annotation are left out, and counted in `Record.notes` of the last one that has any; regions of
     other types are left out, and counted in their own. Raises ValueError where no task has an annotation, and where a
     region's own text is not what stands at its place: places are counted in characters, or, as browsers do, in units
-    of UTF-16.
+    of UTF-16, which the regions of a task tell together.
     """
     last: Record | None = None
     left_out = 0
@@ -62,11 +65,13 @@ def _record(where: str, text: str, regions: list[dict[str, Any]]) -> Record:
     notes: Counter[str] = Counter()
     mentions: list[Mention] = []
     numbers: dict[Any, int] = {}  # of the first mention of each region, by its id
+    marked = [region for region in regions if region.get("type") in _KINDS]
+    values = [take(where, region, "value", dict) for region in marked]
+    places = iter(_places(where, values, text))
     for region in regions:
         kind = region.get("type")
-        if kind in ("labels", "hypertextlabels"):
-            value = take(where, region, "value", dict)
-            start, end = _place(where, value, text)
+        if kind in _KINDS:
+            value, (start, end) = region["value"], next(places)
             labels = take_strings(where, value, "labels" if "labels" in value else "hypertextlabels")
             numbers[region.get("id")] = len(mentions)
             mentions += [Mention(start, end, label) for label in labels]
@@ -76,17 +81,36 @@ def _record(where: str, text: str, regions: list[dict[str, Any]]) -> Record:
     return Record(where, text=text, mentions=mentions, relations=relations or None, notes=dict(notes))
 
 
-def _place(where: str, value: dict[str, Any], text: str) -> Place:
+def _places(where: str, values: list[dict[str, Any]], text: str) -> list[Place]:
+    """Where regions are. One whose text stands at its place in one unit alone proves the unit of those that fit in
+    both, and of those without a text; where none does, these are in characters."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    found = [_readings(where, value, text, units) for value in values]
+    proven = {unit for places in found if len(places) == 1 for unit in places}
+    chosen = next(iter(proven)) if len(proven) == 1 else _CHARACTERS
+    for value, places in zip(values, found, strict=True):
+        if len(proven) > 1 and len(set(places.values())) > 1:
+            raise ValueError(
+                f"{where}: the mention at {value['start']} {value['end']} may be meant in characters or in units of "
+                "UTF-16, and other regions of the task prove both. Give the places of all in one unit."
+            )
+    return [places.get(chosen) or next(iter(places.values())) for places in found]
+
+
+def _readings(where: str, value: dict[str, Any], text: str, units: bytes) -> dict[str, Place]:
+    """The places, in characters, that a region may mean, by the unit that they are counted in. units: the text's."""
     start, end = (take(where, value, name, int) for name in ("start", "end"))
     said = value.get("text")
-    if not isinstance(said, str) or text[start:end] == said:
-        return start, end
-    units = text.encode("utf-16-le")
-    first = len(units[: 2 * start].decode("utf-16-le", "replace"))
-    last = first + len(said)
-    if text[first:last] != said:
+    places = {_CHARACTERS: (start, end)}
+    if len(units) > 2 * len(text):
+        first, last = (len(units[: 2 * edge].decode("utf-16-le", "replace")) for edge in (start, end))
+        places[_UTF16] = first, last
+    if not isinstance(said, str):
+        return places
+    agree = {unit: (a, b) for unit, (a, b) in places.items() if text[a:b] == said}
+    if not agree:
         raise other_words(where, f"{start} {end}", said, text[start:end])
-    return first, last
+    return agree
 
 
 def _relations(where: str, region: dict[str, Any], numbers: dict[Any, int]) -> Iterator[tuple[int, int, str]]:

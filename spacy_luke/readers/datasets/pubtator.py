@@ -10,7 +10,7 @@ from ...annotations import NIL
 from ..lines import decode_line
 from ..records import Mention, Record, check_choice
 from .docred import MENTION_PAIRS, pairs_between
-from .places import other_words
+from .places import other_words, same_words
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 _SEVERAL = re.compile(r"[|,;]")
@@ -97,7 +97,7 @@ def _read_mention(where: str, cells: list[str], text: str) -> tuple[Mention, lis
             f"{where}: expected a mention's ID, start, end, text, label and id, but got {cells[1:]!r:.80}."
         )
     start, end, said = int(cells[1]), int(cells[2]), cells[3]
-    if text[start:end].split() != said.split():
+    if not same_words(said, text[start:end]):
         raise other_words(where, f"{start} {end}", said, text[start:end])
     given = cells[5].strip() if len(cells) > 5 else ""
     ids = [] if given in _UNKNOWN else [one.strip() for one in _SEVERAL.split(given)]

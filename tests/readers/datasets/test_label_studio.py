@@ -50,6 +50,31 @@ def test_regions_and_relations(write):
     assert records(write(task(ada, shell, {**works, "labels": []})))[0].relations == [(0, 1, "related")]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"), [("😀哈哈哈 Köln", [("哈", 2), ("Köln", 5)]), ("🇩🇪 1 1 1 0 Köln", [("1", 3), ("Köln", 11)])]
+)
+@pytest.mark.parametrize("has_text", [True, False])
+@pytest.mark.parametrize(("unit", "size"), [("utf-16-le", 2), ("utf-32-le", 4)])
+def test_the_regions_of_a_task_tell_the_unit(text, words, has_text, unit, size, write):
+    regions = []
+    for word, start in words:
+        first, last = (len(text[:x].encode(unit)) // size for x in (start, start + len(word)))
+        own = {"text": word} if has_text or word == "Köln" else {}
+        regions.append(region(start, first, last, "X", **own))
+    (record,) = records(write(task(*regions, data={"text": text})))
+    assert [(x.start, x.end) for x in record.mentions] == [(x, x + len(word)) for word, x in words]
+
+
+def test_units_that_nothing_proves_and_that_are_mixed(write):
+    text = "😀哈哈哈 Köln"
+    (record,) = records(write(task(region(1, 2, 3, "X", text="哈"), data={"text": text})))
+    assert [(x.start, x.end) for x in record.mentions] == [(2, 3)]
+    mixed = [region(2, 5, 9, "X", text="Köln"), region(3, 6, 10, "X", text="Köln")]
+    assert len(records(write(task(*mixed, data={"text": text})))[0].mentions) == 2
+    with pytest.raises(ValueError, match="the mention at 2 3 may be meant in characters or in units of UTF-16"):
+        records(write(task(region(1, 2, 3, "X", text="哈"), *mixed, data={"text": text})))
+
+
 def test_what_is_left_out_is_counted(write):
     done = task(region(1, 2, 5, "PER"), {"type": "choices", "value": {"choices": ["good"]}})
     skipped = task(region(1, 2, 5, "PER"), was_cancelled=True)
