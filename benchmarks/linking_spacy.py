@@ -43,7 +43,7 @@ def make_given_candidates() -> Callable[[KnowledgeBase, Span], Iterable[Candidat
     vectors: dict[str, list[float]] = {}
 
     def given_candidates(kb: KnowledgeBase, mention: Span) -> list[Candidate]:
-        rows = mention.doc.user_data["luke_candidates"]
+        rows = mention.doc._.luke_candidates_given or []
         named = next((found for a, b, found in rows if (a, b) == (mention.start_char, mention.end_char)), [])
         for entity, _ in named:
             if entity not in vectors:
