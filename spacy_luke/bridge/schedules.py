@@ -8,6 +8,7 @@ Rates are iterators that know their step, no generators: a pipeline holds its op
 it.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 NAME = "spacy-luke.linear.v1"
@@ -54,8 +55,9 @@ class _Rates(Iterator[float]):
         self._step += 1
         return rate
 
+    @abstractmethod
     def _rate(self, step: int) -> float:
-        raise NotImplementedError
+        """Of a step, from 0 on."""
 
 
 class _Linear(_Rates):

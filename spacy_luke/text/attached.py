@@ -14,19 +14,29 @@ import numpy as np
 
 from .forms import LETTERS
 
-_SIGNS = [(chr(code), unicodedata.category(chr(code))) for code in range(0x10000)]
+
+def _signs(*categories: str) -> dict[str, str]:
+    """The characters of each of these categories of Unicode."""
+    found = dict.fromkeys(categories, "")
+    for sign in map(chr, range(0x10000)):
+        if (category := unicodedata.category(sign)) in found:
+            found[category] += sign
+    return found
+
+
+_OF = _signs("Ps", "Pi", "Pe", "Pf", "Cf")
 # Brackets and quotes that open and close, by Unicode's categories, and those of ASCII.
-_OPENING = "".join(sign for sign, category in _SIGNS if category in ("Ps", "Pi")) + "<\"'`¿¡"
-_CLOSING = "".join(sign for sign, category in _SIGNS if category in ("Pe", "Pf")) + ">\"'`“‘"
+_OPENING = _OF["Ps"] + _OF["Pi"] + "<\"'`¿¡"
+_CLOSING = _OF["Pe"] + _OF["Pf"] + ">\"'`“‘"
 # Of sentences and lists, also in Greek, Armenian, Arabic, Hindi, Ethiopic, Burmese, Khmer, Chinese and Japanese.
 _STOPS = (
     r".,;:!?…\u037e\u0387\u0589\u055c\u055e\u060c\u061b\u061f\u06d4\u0964\u0965\u1362-\u1368\u104a\u104b\u17d4-\u17d6"
     "、。！，．：；？｡､"
 )
 # That are not seen: soft hyphens, blanks without width, marks of direction and of the byte order; joiners are letters.
-_UNSEEN = "".join(sign for sign, category in _SIGNS if category == "Cf" and sign not in "\u200c\u200d")
+_UNSEEN = re.sub("[\u200c\u200d]", "", _OF["Cf"])
 _HEAD = re.compile(f"[{re.escape(_OPENING + _UNSEEN)}]+(?=[{LETTERS}])")
-_TAIL = re.compile(f"(?<=[{LETTERS}])(?:['’]s\\b)?[{_STOPS}{re.escape(_CLOSING + _UNSEEN)}]*$", re.IGNORECASE)
+_TAIL = re.compile(f"(?<=[{LETTERS}])(?:['’][sSſ]\\b)?[{_STOPS}{re.escape(_CLOSING + _UNSEEN)}]*$")
 _PAIRS = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 

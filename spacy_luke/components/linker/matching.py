@@ -123,7 +123,7 @@ class Matcher:
         """Of each mention (K, M)."""
         counts = Counter(word for x in doc if _counts(word := key_of(x.text, case="casefold")))
         whole = f" {' '.join(words_of(doc.text))} "
-        names = [_name_words(doc[x.start : x.end].text) for x in mentions]
+        names = [_without_article(words_of(doc[x.start : x.end].text)) for x in mentions]
         sports = math.log1p(100 * sum(word.lower_ in _SPORTS for word in doc) / max(len(doc), 1))
         groups = {name for name, x in zip(names, mentions, strict=True) if x.label in _GROUPS}
         persons = {name for name, x in zip(names, mentions, strict=True) if x.label in _PERSON_LABELS and len(name) > 1}
@@ -215,12 +215,11 @@ class Matcher:
             record = self.kb.record(row)
             title, description, types = record.title, record.description, record.types
         name, apart = split_title(title)
-        words = words_of(f"{apart} {description}")
-        own = set(words_of(name))
-        initials = frozenset(map(_initials, (name, title)))
+        words, own, entire = map(words_of, (f"{apart} {description}", name, title))
         context = frozenset(word for word in words if _counts(word) and word not in own)
-        whole = frozenset(word for word in words_of(title) if _counts(word))
-        return Described(_name_words(name), context, whole, f" {' '.join(words)} ", types, initials)
+        whole = frozenset(filter(_counts, entire))
+        initials = frozenset(map(_initials, (own, entire)))
+        return Described(_without_article(own), context, whole, f" {' '.join(words)} ", types, initials)
 
 
 def split_title(title: str) -> tuple[str, str]:
@@ -272,14 +271,13 @@ def _is_short(text: str) -> bool:
     return text.isupper() and sum(map(str.isalpha, text)) <= _MOST_CAPITALS
 
 
-def _name_words(name: str) -> tuple[str, ...]:
-    """Without "The" at its beginning, if there is more."""
-    words = words_of(name)
+def _without_article(words: tuple[str, ...]) -> tuple[str, ...]:
+    """A name without "The" at its beginning, if there is more."""
     return words[1:] if len(words) > 1 and words[0] == "the" else words
 
 
-def _initials(name: str) -> str:
-    return "".join(word[0] for word in words_of(name) if word not in _SMALL)
+def _initials(words: tuple[str, ...]) -> str:
+    return "".join(word[0] for word in words if word not in _SMALL)
 
 
 def _fuller(words: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> frozenset[tuple[str, ...]]:
