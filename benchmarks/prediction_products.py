@@ -33,6 +33,7 @@ from spacy_luke.checkpoint.checkpoint import read_checkpoint
 from spacy_luke.checkpoint.sources import find_source
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+WHOLE_ATTENTION = "aten::scaled_dot_product_attention"  # which a dispatch mode sees whole in inference
 WANTED = {"float32": 1.25, "bfloat16": 1.5}
 INSIDE = "two products of each fused attention"
 QUERIES = (64, 512)  # multiplied at once: few, so that their scores stay in the cache, or all; the faster one counts
@@ -95,10 +96,7 @@ class Attentions(TorchDispatchMode):
         self.sizes: list[tuple[int, int, int, int, torch.dtype]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
-        if func.name() in (
-            ATTENTION,
-            "aten::scaled_dot_product_attention",
-        ):  # in inference the latter is not taken apart
+        if func.name() in (ATTENTION, WHOLE_ATTENTION):
             windows, heads, queries, width = args[0].shape
             self.sizes.append((windows * heads, queries, args[1].shape[2], width, args[0].dtype))
         return func(*args, **(kwargs or {}))
@@ -116,7 +114,8 @@ def time_products(ner: Any, docs: list[Doc]) -> float:
             for first in range(0, queries, most):
                 n = min(most, queries - first)
                 query_HSK, scores_HSL = (
-                    buffer(x, dtype, heads, n, y) for x, y in (("queries", width), ("scores", keys))
+                    buffer("queries", dtype, heads, n, width),
+                    buffer("scores", dtype, heads, n, keys),
                 )
                 torch.bmm(query_HSK, key_HLK.transpose(1, 2), out=scores_HSL)
                 torch.bmm(scores_HSL, key_HLK, out=buffer("out", dtype, heads, n, width))

@@ -18,7 +18,7 @@ from ..aliases.store import check_candidates, order_of_numbers, write_store
 from ..aliases.trie import Trie, build_trie
 from ..stores.arrays import map_bytes
 from ..stores.names import hash_names
-from ..text.forms import fold_case, letters_of
+from ..text.forms import loose_form_of
 
 _BLOCK = 1 << 14  # names that are hashed at once
 _SHARES = 6  # first bits of digests: 64 files of names, each of which is sorted at once
@@ -121,7 +121,7 @@ class _Writer:
             key = line[:-1]
             self.longest = max(self.longest, len(key))
             number_N[i] = trie[key]
-            if letters := letters_of(fold_case(key)):
+            if letters := loose_form_of(key):
                 places.append(i)
                 waiting.append(letters.encode("utf8"))
             if len(waiting) == _BLOCK:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..text.forms import fold_case, key_of, letters_of
+from ..text.forms import key_of, loose_form_of
 from ..vectors.store import EntityVectors
 from .segment import Segment
 
@@ -61,7 +61,7 @@ def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -
 
 def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
     """Names that differ from a text in one slip, whatever their case and punctuation are."""
-    letters = letters_of(fold_case(key_of(text, case="exact")))
+    letters = loose_form_of(key_of(text, case="exact"))
     if len(letters) < _LEAST_LETTERS:
         return
     for other in sorted(_slips(letters)):

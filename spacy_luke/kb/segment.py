@@ -10,7 +10,7 @@ from ..aliases.store import AliasStore
 from ..aliases.trie import map_trie
 from ..stores.arrays import AGAIN, map_array, map_bytes
 from ..stores.names import hash_names
-from ..text.forms import fold_case, letters_of
+from ..text.forms import letters_of, loose_form_of
 from .files import NONE
 from .record import ABOUT_NOTHING, About
 
@@ -96,12 +96,12 @@ class Segment:
 
     def loose_names(self, key: str) -> Iterator[str]:
         """The names that are the same as a key but for case and punctuation; the most frequent first."""
-        wanted = letters_of(fold_case(key))
-        for letters in dict.fromkeys((wanted, letters_of(key.casefold()))):  # the latter of knowledge bases before 0.3
+        wanted = loose_form_of(key)
+        for letters in dict.fromkeys((wanted, letters_of(key.casefold()))):  # the latter of older stores
             digest = int(hash_names([letters.encode("utf8")])[0])
             place = bisect_left(self._hashes, digest)
             while place < len(self._hashes) and self._hashes[place] == digest:
                 name = self.store.name_of(self._loose[place])
-                if letters_of(fold_case(name)) == wanted:
+                if loose_form_of(name) == wanted:
                     yield name
                 place += 1

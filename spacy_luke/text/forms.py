@@ -79,6 +79,11 @@ def letters_of(key: str) -> str:
     return (_ASCII_BETWEEN if key.isascii() else _BETWEEN).sub("", key)
 
 
+def loose_form_of(key: str) -> str:
+    """What keys that differ in case, width of letters, blanks and punctuation have in common."""
+    return letters_of(fold_case(key))
+
+
 def title_case_of(key: str) -> str:
     """An all-caps key with a capital at the beginning of each word alone, as deep-ed's and mulrel-nel's
     `modify_uppercase_phrase`; any other key as it is."""
