@@ -141,6 +141,7 @@ def save(options: argparse.Namespace, result: dict[str, Any]) -> None:
 def build_systems(
     options: argparse.Namespace, folders: tuple[Path, Path], documents: Sequence[Any], notes: list[str]
 ) -> list[Any]:
+    import hf_systems as h
     import speed_pipelines as p
     import speed_systems as s
 
@@ -153,12 +154,12 @@ def build_systems(
         "luke_full": lambda: s.luke_system("luke_full", s.make_luke(luke, "full"), context="document"),
         "luke_one_way": lambda: s.luke_system("luke_one_way", one_way(), context="document"),
         "luke_one_way_sentence": lambda: s.luke_system("luke_one_way_sentence", one_way(), context="sentence"),
-        "hf_luke": lambda: s.hf_luke_system("hf_luke", luke, context="document"),
-        "hf_luke_sentence": lambda: s.hf_luke_system("hf_luke_sentence", luke, context="sentence"),
+        "hf_luke": lambda: h.hf_luke_system("hf_luke", luke, context="document"),
+        "hf_luke_sentence": lambda: h.hf_luke_system("hf_luke_sentence", luke, context="sentence"),
         "spacy_ner": lambda: s.spacy_ner_system("spacy_ner", s.make_spacy_ner(roberta)),
         "span_marker": lambda: s.span_marker_system("span_marker", roberta, context="sentence"),
         "span_marker_document": lambda: s.span_marker_system("span_marker_document", roberta, context="document"),
-        "token_classifier": lambda: s.token_classifier_system("token_classifier", roberta),
+        "token_classifier": lambda: h.token_classifier_system("token_classifier", roberta),
         "luke_small": lambda: p.small_luke_system("luke_small", spans_per_word=options.spans_per_word),
         "spacy_cnn": lambda: p.spacy_cnn_system("spacy_cnn"),
         "gliner2": lambda: p.gliner2_system("gliner2"),
@@ -175,8 +176,9 @@ def build_systems(
 
 def products_system(folder: Path) -> Any:
     import torch
+    from hf_systems import LABELS, System
     from products import Products, shapes_of
-    from speed_systems import LABELS, System, make_doc, make_luke
+    from speed_systems import make_doc, make_luke
 
     ner = make_luke(folder, "full")
     ready: dict[tuple[str, int], Products] = {}

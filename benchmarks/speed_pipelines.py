@@ -5,11 +5,12 @@ from typing import Any
 
 import spacy
 from gliner2_peer import load_gliner2
+from hf_systems import Entities, System
 from measuring import MINILM
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from speed_systems import Entities, System, entities_of, luke_system, make_doc, make_luke
+from speed_systems import entities_of, luke_system, make_doc, make_luke
 
 from spacy_luke.checkpoint.sources import find_source
 

@@ -9,6 +9,7 @@ import torch
 
 from spacy_luke.model.luke import LukeEncoder, Mentions, make_windows
 from spacy_luke.model.packing import entity_rows
+from spacy_luke.model.transfer import to_device
 from tests.tiny import make_checkpoint
 
 CPU = torch.device("cpu")
@@ -32,14 +33,15 @@ def make_mentions(rows):
     )
 
 
-def passes(encoder, run, *, full):
+def passes(encoder, run, *, full, device=CPU):
     """States of words and entities, by passes that `run` may compile."""
-    windows = make_windows(np.arange(sum(LENGTHS)), LENGTHS, device=CPU, counts=COUNTS if full else None)
+    windows = make_windows(np.arange(sum(LENGTHS)), LENGTHS, device=device, counts=COUNTS if full else None)
+    rows = None if full else entity_rows(windows.plan.packing, COUNTS)
+    windows, mentions = to_device((windows, make_mentions(rows)), device)
     if full:
-        return run(encoder.forward)(windows, make_mentions(None))
+        return run(encoder.forward)(windows, mentions)
     words = run(encoder.encode_words)(windows)
-    rows = entity_rows(windows.plan.packing, COUNTS)
-    return words.states_ND, run(encoder.encode_entities)(words, make_mentions(rows))
+    return words.states_ND, run(encoder.encode_entities)(words, mentions)
 
 
 @pytest.mark.slow
@@ -61,4 +63,19 @@ def test_passes_compile_as_one_graph(backend, training, full, waste, monkeypatch
     assert len(plain) == len(compiled)
     assert not training or len(plain) > 2 + 2 * len(encoder.layers)
     for one, other in zip(compiled, plain, strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("full", [False, True])
+def test_passes_compile_for_a_gpu(full):
+    device = torch.device("cuda")
+    torch._dynamo.reset()
+    encoder = make_encoder(training=False).to(device)
+    with torch.no_grad():
+        plain = passes(encoder, lambda f: f, full=full, device=device)
+        compiled = passes(encoder, lambda f: torch.compile(f, fullgraph=True), full=full, device=device)
+    for one, other in zip(compiled, plain, strict=True):
+        assert one.is_cuda
         assert torch.allclose(one, other, rtol=1e-3, atol=1e-4)

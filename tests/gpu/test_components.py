@@ -1,4 +1,4 @@
-"""Each component on a pretended GPU: what it finds and learns is what it does on the CPU, and how often it waits."""
+"""Each component on a GPU: what it finds and learns is what it does on the CPU, and how often it waits."""
 
 from contextlib import contextmanager
 
@@ -9,7 +9,7 @@ from spacy.training import Example
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.every import facts
 from tests.gpu.components import ERNIE, LUKE, make_known, make_luke, make_shared
-from tests.gpu.pretended import PretendedGPU, to_gpu
+from tests.gpu.machine import GPU, to_gpu
 from tests.gpu.running import UPDATE, counted, docs_of, learned, parameters_of
 
 CASES = [*((name, attention) for name in LUKE for attention in ("one_way", "full")), *((name, "") for name in ERNIE)]
@@ -35,7 +35,7 @@ def test_results_are_those_of_the_cpu(name, attention, make):
     (here, examples), (there, _) = (make(name, attention, 2) for _ in range(2))
     expected = [facts(doc) for doc in here.pipe(docs_of(examples(here, 7)))]
     assert any(expected)
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(there)
         found = [facts(doc) for doc in there.pipe(docs_of(examples(there, 7)))]
         assert gpu.transfers
@@ -59,7 +59,7 @@ def test_results_are_those_of_the_cpu(name, attention, make):
 def test_waits_and_transfers(name, attention, layers, windows, make):
     """They are the same however many layers and windows there are."""
     nlp, examples = make(name, attention, layers)
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(nlp)
         docs = docs_of(examples(nlp, windows))
         for component_name, component in nlp.pipeline:
@@ -94,7 +94,7 @@ def test_waits_where_proposals_need_a_chance(windows, make):
     for one in (here, nlp):
         one.get_pipe("luke_ner").proposal_threshold = 0.03
     expected = [facts(doc) for doc in here.pipe(docs_of(examples(here, windows)))]
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(nlp)
         docs, ner = list(nlp.get_pipe("sentencizer").pipe(docs_of(examples(nlp, windows)))), nlp.get_pipe("luke_ner")
         gpu.forget()
@@ -110,7 +110,7 @@ def test_waits_where_proposals_need_a_chance(windows, make):
 def test_waits_of_a_step(grad_clip, make):
     """The norm of the gradient, where it is clipped."""
     nlp, examples = make("luke_ner", "one_way", 2)
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(nlp)
         nlp.update(examples(nlp, 1), sgd=False)
         gpu.forget()

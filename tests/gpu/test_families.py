@@ -1,4 +1,4 @@
-"""Encoders of the further families on a pretended GPU, in both modes: what they find and learn is what they do on the
+"""Encoders of the further families on a GPU, in both modes: what they find and learn is what they do on the
 CPU, and they wait no more than LUKE's own."""
 
 import pytest
@@ -8,7 +8,7 @@ from spacy_luke.pipelines.quantization import quantize
 from tests.components.every import facts
 from tests.family_folders import SETTINGS, write_folder
 from tests.gpu.components import make_luke
-from tests.gpu.pretended import PretendedGPU, to_gpu
+from tests.gpu.machine import GPU, to_gpu
 from tests.gpu.running import UPDATE, counted, docs_of, learned
 
 MODES = pytest.mark.parametrize("attention", ["one_way", "full"])
@@ -31,7 +31,7 @@ def make(family, attention, tmp_path):
 def test_results_are_those_of_the_cpu(make):
     (here, examples), (there, _) = (make("luke_ner") for _ in range(2))
     expected = [facts(doc) for doc in here.pipe(docs_of(examples(here, 7)))]
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(there)
         found = [facts(doc) for doc in there.pipe(docs_of(examples(there, 7)))]
         assert gpu.transfers
@@ -52,7 +52,7 @@ def test_waits_and_transfers(name, attention, windows, family, make):
     most_transfers = 3 + (MORE.get(family, 0) if attention == "one_way" else 0)
     nlp, examples = make(name)
     component = nlp.get_pipe(name)
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(nlp)
         docs = list(nlp.get_pipe("sentencizer").pipe(docs_of(examples(nlp, windows))))
         gpu.forget()
@@ -80,7 +80,7 @@ def test_predictions_of_other_settings(option, attention, tmp_path):
         quantize(nlp)
     expected = [facts(doc) for doc in nlp.pipe(docs_of(examples(nlp, 7)))]
     assert any(expected)
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(nlp)
         docs = list(nlp.get_pipe("sentencizer").pipe(docs_of(examples(nlp, 7))))
         gpu.forget()

@@ -1,4 +1,4 @@
-"""Gold that leaves labels open, what another pipeline teaches, and NIL on a pretended GPU: an update learns from them
+"""Gold that leaves labels open, what another pipeline teaches, and NIL on a GPU: an update learns from them
 what it does on the CPU, and waits no more often."""
 
 import pytest
@@ -9,7 +9,7 @@ from spacy_luke.pipelines.teaching import teach
 from tests.components import related
 from tests.components.linker import linked
 from tests.gpu.components import AT_ONCE, link_examples, luke_examples, make_luke
-from tests.gpu.pretended import PretendedGPU, to_gpu
+from tests.gpu.machine import GPU, to_gpu
 
 TASKS = {"luke_ner": ENTITIES, "luke_typer": TYPES_TASK, "luke_relation": RELATIONS_TASK}
 WAITS = {"luke_ner": 2}  # 1 of others, as of gold that is whole
@@ -28,7 +28,7 @@ def check_update(make, examples, name, waits):
     """make: gives the same pipeline twice; examples: of a pipeline."""
     here, there = make(), make()
     expected, given = update(here.get_pipe(name), examples(here)), examples(there)
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(there)
         gpu.forget()
         found = update(there.get_pipe(name), given)
@@ -93,7 +93,7 @@ def test_nil(store, attention):
 
     check_update(make, lambda nlp: link_examples(nlp, 7), "luke_linker", 1)
     nlp = make()
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         to_gpu(nlp)
         docs = [example.predicted for example in link_examples(nlp, 7)]
         passes, plain = [], nlp.get_pipe("luke_linker").model._func

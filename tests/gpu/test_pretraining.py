@@ -1,4 +1,4 @@
-"""Pretraining on a pretended GPU: steps and reports are those of the CPU, and how often the host waits for it."""
+"""Pretraining on a GPU: steps and reports are those of the CPU, and how often the host waits for it."""
 
 import random
 from dataclasses import replace
@@ -17,7 +17,7 @@ from spacy_luke.pretraining.luke.windows import Drawn
 from spacy_luke.pretraining.optimizer import OptimizerSettings
 from spacy_luke.pretraining.stream import Position
 from spacy_luke.vectors.store import EntityVectors
-from tests.gpu.pretended import PretendedGPU, module_to_gpu
+from tests.gpu.machine import GPU, module_to_gpu
 from tests.pretraining.luke.shards import make_shards, make_vocab, make_windows
 from tests.tiny import make_checkpoint, make_fresh_ernie
 
@@ -95,7 +95,7 @@ def test_steps_are_those_of_the_cpu(made, tmp_path):
     batches, make = made
     expected, expected_parameters = train(make(), batches, tmp_path / "cpu")
     assert len(expected) == 2
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         found, parameters = train(module_to_gpu(make()), batches, tmp_path / "gpu")
         assert gpu.transfers
     for one, other in zip(found, expected, strict=True):
@@ -113,7 +113,7 @@ def test_waits_and_transfers(made, accumulate, tmp_path, monkeypatch):
     measured. Saving, which reads all parameters, is left out."""
     monkeypatch.setattr("spacy_luke.pretraining.loop.save_state", lambda *state: None)
     batches, make = made
-    with PretendedGPU() as gpu:
+    with GPU() as gpu:
         model = module_to_gpu(make())
         reports = run(model, batches, tmp_path / "run", accumulate=accumulate)
         assert len(reports) == STEPS / SETTINGS.log_every
@@ -125,7 +125,7 @@ def test_a_loss_that_is_no_number(tmp_path, vectors):
     """It is told at the next report, by its own step and batch, and neither that step nor one after it was made."""
     batches = luke_batches(tmp_path / "shards")
     folder = tmp_path / "run"
-    with PretendedGPU():
+    with GPU():
         two, _ = make_luke(), run(module_to_gpu(model := make_luke()), batches, tmp_path / "two", max_steps=1)
         expected = {name: p.detach().cpu() for name, p in model.named_parameters()}
         model = module_to_gpu(two)
