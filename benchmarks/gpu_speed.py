@@ -47,8 +47,8 @@ SIZES = {
     "large": {"hidden_size": 1024, "num_layers": 24, "num_heads": 16, "intermediate_size": 4096},
 }
 TINY = {"hidden_size": 48, "num_layers": 2, "num_heads": 4, "intermediate_size": 96}
-FORMATS = ("float32", "bfloat16")
-PIECES = (4096, 16384, 65536)  # of a batch of ours, the default first
+FORMATS = {"base": ("float32", "bfloat16"), "large": ("bfloat16",)}
+PIECES = (4096, 16384)  # of a batch of ours, the default first
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
 # Documents of a round: of systems that encode each sentence's window for itself, and of the others.
 SLOW = ("luke_full", "hf_luke")
@@ -62,6 +62,7 @@ def main() -> None:
         "--train-documents", type=int, default=16, help="of a training step; a quarter of them for full"
     )
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--formats", nargs="+", choices=FORMATS["base"], default=FORMATS["base"], help="default: all")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds; the median counts")
     parser.add_argument("--name", default="gpu_speed", help="of the files in results/")
     parser.add_argument("--smoke", action="store_true", help="a tiny encoder; writes results/gpu_speed_smoke.*")
@@ -87,6 +88,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     gpu = torch.cuda.get_device_name(0) if device == "cuda" else "none"
     result: dict[str, Any] = {**describe_machine(), "gpu": gpu, "products": product_rates(device), "rows": []}
     for size in options.sizes:
+        options.precisions = [x for x in FORMATS[size] if x in options.formats]
         with tempfile.TemporaryDirectory() as folder:
             folders = write_encoders(
                 Path(folder), options.data / "vocabularies/roberta", TINY if options.smoke else SIZES[size]
@@ -100,7 +102,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 def product_rates(device: str) -> dict[str, float]:
     """Operations a second of one product of large matrices."""
     n, rates = 8192 if device == "cuda" else 512, {}
-    for name in FORMATS:
+    for name in FORMATS["base"]:
         a, b = (torch.randn(n, n, device=device).to(getattr(torch, name)) for _ in range(2))
         seconds = []
         for _ in range(8):
@@ -233,7 +235,7 @@ def read(
         token_classifier_system("token_classifier", roberta, device=device, batches=(64, 256)),
     ]
     found = []
-    for precision in FORMATS:
+    for precision in options.precisions:
         runs: dict[str, Callable[[], Any]] = {}
         settings, words = {}, {}
         for system in systems:
@@ -267,7 +269,7 @@ def train(
 
     luke, roberta = folders
     found = []
-    for precision in FORMATS:
+    for precision in options.precisions:
         runs: dict[str, Callable[[], Any]] = {}
         words = {}
         for attention in ("one_way", "full"):

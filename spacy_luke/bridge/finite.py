@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
-from thinc.util import xp2torch
 from torch import Tensor
+
+from .arrays import from_xp
 
 _REMEDY = (
     "Lower the learning rate (learn_rate in [training.optimizer]), set grad_clip = 1.0 there, or train_precision = "
@@ -56,7 +57,7 @@ def check_scores(
     """Raises ValueError where a score is no number. scores_RS: a tensor or array; owner_R: gives the Doc of each
     row."""
     if not isinstance(scores_RS, Tensor):
-        scores_RS = xp2torch(scores_RS)
+        scores_RS = from_xp(scores_RS)
     finite = torch.isfinite(scores_RS)
     if finite.all():
         return

@@ -13,10 +13,10 @@ import torch
 from spacy.util import registry
 from thinc.api import Ops, Optimizer, get_current_ops
 from thinc.types import FloatsXd, Generator
-from thinc.util import xp2torch
 from torch import nn
 
 from ..model.parameter_groups import find_rate, group_parameters
+from .arrays import from_xp
 from .bert_adam import BertAdam
 from .finite import check_gradient
 
@@ -165,7 +165,7 @@ class AdamW(Optimizer):
 
     def _moments(self, key: ThincKey) -> tuple[int, torch.Tensor, torch.Tensor]:
         """Updates, and both means."""
-        mean, square = (xp2torch(x[key], requires_grad=False).cpu().clone() for x in (self.mom1, self.mom2))
+        mean, square = (from_xp(x[key]).cpu().clone() for x in (self.mom1, self.mom2))
         return self.nr_update[key], mean, square
 
     def load_state_dict(self, state: dict[str, Any], named: Mapping[str, ThincKey] = {}) -> None:

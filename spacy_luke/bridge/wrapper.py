@@ -9,17 +9,16 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from safetensors.torch import load, save
 from thinc.api import Model, Optimizer, Shim, get_current_ops
-from thinc.types import Floats2d, FloatsXd
-from thinc.util import torch2xp, xp2torch
 from torch import Tensor, nn
 
 from ..model.transfer import to_device
+from .arrays import from_xp, to_floats
 from .freed_memory import keep_freed_memory
 from .optimizer import AdamW
 
@@ -160,7 +159,7 @@ class TorchShim(Shim, Generic[Module]):
         for name, parameter in self.named_parameters():
             if parameter.grad is not None:
                 value, _ = optimizer((self.id, name), to_floats(parameter.data), to_floats(parameter.grad))
-                _set_value(parameter, xp2torch(value, requires_grad=False))
+                _set_value(parameter, from_xp(value))
                 parameter.grad = None
 
     @contextlib.contextmanager
@@ -170,7 +169,7 @@ class TorchShim(Shim, Generic[Module]):
         before = [p.detach().clone() for _, _, p in parameters]
         try:
             for node, name, p in parameters:
-                _set_value(p, xp2torch(params[node, name], requires_grad=False))
+                _set_value(p, from_xp(params[node, name]))
             yield
         finally:
             for (_, _, p), value in zip(parameters, before):
@@ -250,15 +249,6 @@ def to_tensor(array: np.ndarray, device: torch.device) -> Tensor:
 def send_arrays(arrays: Sequence[np.ndarray | None], device: torch.device) -> tuple[Any, ...]:
     """As tensors, in one transfer; None stays None."""
     return to_device(tuple(None if x is None else torch.from_numpy(x) for x in arrays), device)
-
-
-def to_floats(x: Tensor) -> FloatsXd:
-    """For Thinc. A cast, as `torch2xp` does not say of which type the numbers are."""
-    return cast(FloatsXd, torch2xp(x))
-
-
-def to_floats2d(x: Tensor) -> Floats2d:
-    return cast(Floats2d, torch2xp(x))
 
 
 def _current_device() -> torch.device:

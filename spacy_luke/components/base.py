@@ -25,7 +25,7 @@ from ..checkpoint.contents import Checkpoint
 from ..encoders.nodes import ENCODER
 from ..encoders.seen import record_windows
 from ..encoders.sharing import Share
-from ..model.transfer import to_host
+from ..model.transfer import begin_to_host
 from .factories import Setting
 from .window_limits import forget_limits
 from .with_encoder import AnyCheckpoint, EncoderComponent
@@ -112,16 +112,28 @@ class LukeComponent(EncoderComponent):
         return batch_items(items, size=self.batch_size, make=partial(self.make_batch, **settings))
 
     def scored_batches(self, items: Iterable[Any], docs: Sequence[Doc], **settings: Any) -> Iterator[tuple[Any, Any]]:
-        """Batches, and what the model says of them, on the host. docs: those of the windows' owners, for messages."""
+        """Batches, and what the model says of them, on the host. docs: those of the windows' owners, for messages. A
+        GPU computes the next batch while one is read."""
         with self.predicting():
+            before: tuple[Any, Callable[[], Any]] | None = None
             for batch in self.batched(items, **settings):
-                yield batch, self.on_host(batch, self.model.predict(batch), docs)
+                arriving = self.begin_scores(batch, self.model.predict(batch), docs)
+                if before is not None:
+                    yield before[0], before[1]()
+                before = batch, arriving
+            if before is not None:
+                yield before[0], before[1]()
 
-    def on_host(self, batch: Any, outputs: Any, docs: Sequence[Doc]) -> Any:
-        """Raises ValueError where a score is no number."""
-        (scores,) = to_host([outputs])
-        check_scores(scores, batch.owners, docs, name=self.name)
-        return scores
+    def begin_scores(self, batch: Any, outputs: Any, docs: Sequence[Doc]) -> Callable[[], Any]:
+        """What is returned waits for the scores, and raises ValueError where one is no number."""
+        arriving = begin_to_host([outputs])
+
+        def finish() -> Any:
+            (scores,) = arriving()
+            check_scores(scores, batch.owners, docs, name=self.name)
+            return scores
+
+        return finish
 
     # ---- scores
 

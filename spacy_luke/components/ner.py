@@ -31,11 +31,11 @@ from .mentions import blocked_words, write_entities
 from .spans.found import (
     BIAS_LIMIT,
     FoundSpans,
+    begin_scores,
     best_settings,
     give_scores,
     judged_spans,
     make_spans,
-    on_host,
     read_spans,
     write_group,
 )
@@ -203,13 +203,13 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
         return [FoundSpans.joined(parts) for parts in found]
 
     def scored(self, docs: Sequence[Doc], *, chance: float) -> Iterator[tuple[SpanBatch, SpanScores]]:
-        """Batches of the candidate spans of all Docs, and their scores on the host; see `on_host`. chance: least
+        """Batches of the candidate spans of all Docs, and their scores on the host; see `begin_scores`. chance: least
         probability of a proposal."""
         items = (item for i, doc in enumerate(docs) for item in self.items(i, doc))
         return self.scored_batches(items, docs, chance=chance)
 
-    def on_host(self, batch: SpanBatch, outputs: SpanScores, docs: Sequence[Doc]) -> SpanScores:
-        return on_host(batch, outputs, docs, name=self.name)
+    def begin_scores(self, batch: SpanBatch, outputs: SpanScores, docs: Sequence[Doc]) -> Callable[[], SpanScores]:
+        return begin_scores(batch, outputs, docs, name=self.name)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundSpans]) -> None:
         key = self.spans_key

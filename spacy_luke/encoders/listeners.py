@@ -17,7 +17,7 @@ from thinc.util import torch2xp
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..bridge.wrapper import to_floats2d
+from ..bridge.arrays import to_floats2d
 from ..text.tokenizer import PieceTokenizer
 from .doc_windows import DocWindows
 from .nodes import EncoderModel, unshare

@@ -9,9 +9,8 @@ import torch
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
-from thinc.util import xp2torch
 
-from ..bridge.wrapper import to_floats2d
+from ..bridge.arrays import from_xp, to_floats2d
 from ..model.luke import Encoder, Windows
 from ..model.precision import choose_precision, passes_in
 from ..model.recompute import recomputing
@@ -97,11 +96,11 @@ def encode_windows(
         return [], lambda d_states: []
     lengths = [len(x) for x in windows]
     with shim.running(is_train=is_train) as encoder, number_format(model, is_train=is_train):
-        pieces = torch.cat([xp2torch(x, requires_grad=False, device=shim.device).long() for x in windows])
+        pieces = torch.cat([from_xp(x).to(shim.device).long() for x in windows])
         states_ND = encoder.word_states(Windows(pieces, lengths)).float()
 
     def backprop(d_states: list[Floats2d]) -> list[Ints1d]:
-        gradient = torch.cat([xp2torch(x, requires_grad=False, device=shim.device) for x in d_states])
+        gradient = torch.cat([from_xp(x).to(shim.device) for x in d_states])
         if states_ND.requires_grad:
             states_ND.backward(gradient)
         return []
@@ -111,13 +110,14 @@ def encode_windows(
 
 @contextlib.contextmanager
 def number_format(node: EncoderModel, *, is_train: bool) -> Iterator[None]:
-    """Gradients, number format and memory for passes of an encoder, as its settings say; what is int8 stays so."""
+    """Gradients, number format and memory for passes of an encoder, as its settings say; what is int8 stays so on a
+    CPU."""
     shim = encoder_of(node)
     device = shim.device
     dtype = choose_precision(node.attrs["train_precision" if is_train else "predict_precision"], device)
     with (
         torch.enable_grad() if is_train else torch.inference_mode(),
-        passes_in(torch.float32 if shim.is_int8 else dtype, device),
+        passes_in(torch.float32 if shim.is_int8 and device.type == "cpu" else dtype, device),
         recomputing(is_train and node.attrs.get(_RECOMPUTE, False)),
     ):
         yield

@@ -9,9 +9,9 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import get_array_module
 from thinc.types import Floats2d
-from thinc.util import xp2torch
 from torch import Tensor
 
+from ..bridge.arrays import from_xp
 from ..bridge.finite import check_squares
 from ..text.tokenizer import PieceTokenizer
 from .doc_windows import DocWindows, encode_docs, pool_words
@@ -100,7 +100,7 @@ class WordPass:
         return self._take(listener, "pieces", torch.cat(parts) if parts else torch.zeros_like(self.states_ND))
 
     def _tensor(self, array: Any) -> Tensor:
-        return xp2torch(array, requires_grad=False, device=self.states_ND.device)
+        return from_xp(array).to(self.states_ND.device)
 
     def _expect(self, listener: Listener) -> None:
         if self.closed or listener not in self.waiting:

@@ -1,4 +1,5 @@
-"""An encoder in int8, for predictions on CPUs: products of integers, and everything around them in float32.
+"""An encoder in int8, for predictions on CPUs: products of integers, and everything around them in float32. A GPU,
+whose products of floats are fast, multiplies with the numbers that the weights of int8 stand for.
 
 N rows, K inputs, M outputs of a linear layer; V rows of a table, D their width.
 Weights have one scale for each output, activations one for each row, found anew in every pass (LLM.int8(), Dettmers et
@@ -73,7 +74,7 @@ def rows_at_once() -> int:
 
 def quantize_once(linear: nn.Module, x_NK: Tensor) -> Inputs:
     """x as `linear` and those beside it, which read the same, take it: quantised once for all where they are int8."""
-    return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) else x_NK
+    return quantize_rows(x_NK) if isinstance(linear, QuantizedLinear) and linear.takes_integers else x_NK
 
 
 def products_with(weight_MK: Tensor, floats: Callable[[], list[Tensor]] | None = None) -> Callable[[Tensor], Tensor]:
@@ -141,17 +142,18 @@ def has_exact_operator() -> bool:
 
 
 class _Floats(NamedTuple):
-    """A weight in float32, and of which weight: where its numbers are, and how often they were changed."""
+    """A weight in float, and of which weight: where its numbers are, how often they were changed, and the numbers asked
+    for. weights: the integers in parts, as `in_float` makes them, or, on a GPU, what they stand for."""
 
-    of: tuple[int, int]
+    of: tuple[int, int, torch.dtype]
     weights: list[Tensor]
 
 
 class QuantizedLinear(nn.Module):
     """A linear layer whose weight is int8, with one scale for each output.
 
-    Where torch's operator is not the best one, the weight is also held in float32: making that anew takes longer than
-    the products of a sentence.
+    Where torch's operator is not the best one, and on a GPU, the weight is also held in float32: making that anew takes
+    longer than the products of a sentence.
     """
 
     def __init__(self, linear: nn.Linear):
@@ -165,21 +167,36 @@ class QuantizedLinear(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_floats": None}  # copies make their own
 
+    @property
+    def takes_integers(self) -> bool:
+        """Whether activations are quantised too."""
+        return self.weight.device.type in ("cpu", "meta")
+
     def _in_float(self) -> list[Tensor]:
-        """`in_float` of the weight, held on CPUs where changes of the weight can be seen."""
-        if self.weight.device.type != "cpu" or self.weight.is_inference():
-            return in_float(self.weight)
-        of, floats = (self.weight.data_ptr(), self.weight._version), self._floats  # read once: threads may replace it
+        """The weight in float, held where changes of the weight can be seen."""
+        kind, dtype = self.weight.device.type, torch.float32
+        if not self.takes_integers and torch.is_autocast_enabled(kind):
+            dtype = torch.get_autocast_dtype(kind)
+        if self.weight.is_inference():
+            return self._as_floats(dtype)
+        of = self.weight.data_ptr(), self.weight._version, dtype
+        floats = self._floats  # read once: threads may replace it
         if floats is None or floats.of != of:
-            self._floats = floats = _Floats(of, in_float(self.weight.detach()))
+            self._floats = floats = _Floats(of, self._as_floats(dtype))
         return floats.weights
 
+    def _as_floats(self, dtype: torch.dtype) -> list[Tensor]:
+        weight_MK = self.weight.detach()
+        return in_float(weight_MK) if self.takes_integers else [_in_float(weight_MK, self.scale.detach()).to(dtype)]
+
     def forward(self, x: Inputs) -> Tensor:
-        """x: (N, K), or its rows quantised already. RETURNS: (N, M), float32."""
+        """x: (N, K), or its rows quantised already. RETURNS: (N, M), float32; on a GPU as autocast says."""
         return self.multiply(x, self.bias)
 
     def multiply(self, x: Inputs, bias_M: Tensor | None) -> Tensor:
         """`forward` with another bias."""
+        if isinstance(x, Tensor) and not self.takes_integers:
+            return linear_of(x, self._in_float()[0], bias_M)
         values_NK, scales_N1 = x if isinstance(x, Rows) else quantize_rows(x)
         out_NM = scales_N1.new_empty(len(values_NK), len(self.weight))
         multiply = products_with(self.weight, self._in_float)

@@ -4,7 +4,7 @@ A GPU is waited for when its values are read, and each copy has a price of its o
 is copied.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -32,13 +32,41 @@ def to_device(tree: Tree, device: torch.device) -> Tree:
 
 def to_host(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The same on the CPU, without gradients: the device is waited for once."""
-    if all(x.device.type == "cpu" for x in tensors):
-        return [x.detach() for x in tensors]
-    widest_first = sorted(range(len(tensors)), key=lambda i: -tensors[i].element_size())
-    flat = [tensors[i].detach().contiguous().reshape(-1).view(torch.uint8) for i in widest_first]
-    parts = torch.cat(flat).cpu().split([len(x) for x in flat])
-    found = dict(zip(widest_first, parts, strict=True))
-    return [found[i].view(x.dtype).reshape(x.shape) for i, x in enumerate(tensors)]
+    return begin_to_host(tensors)()
+
+
+def begin_to_host(tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
+    """`to_host` in two steps: what is returned waits until the tensors have come, and not for what the device is asked
+    to compute in between."""
+    given = [x.detach() for x in tensors]
+    if all(x.device.type == "cpu" for x in given):
+        return lambda: given
+    widest_first = sorted(range(len(given)), key=lambda i: -given[i].element_size())
+    flat = [given[i].contiguous().reshape(-1).view(torch.uint8) for i in widest_first]
+    shapes = [(x.dtype, x.shape) for x in given]
+    arrive = _begin_copy(torch.cat(flat))
+
+    def finish() -> list[Tensor]:
+        parts = arrive().split([len(x) for x in flat])
+        found = dict(zip(widest_first, parts, strict=True))
+        return [found[i].view(dtype).reshape(shape) for i, (dtype, shape) in enumerate(shapes)]
+
+    return finish
+
+
+def _begin_copy(buffer: Tensor) -> Callable[[], Tensor]:
+    if buffer.device.type != "cuda":
+        return buffer.cpu
+    pinned = torch.empty(buffer.shape, dtype=buffer.dtype, device="cpu", pin_memory=True)
+    pinned.copy_(buffer, non_blocking=True)
+    done = torch.cuda.Event()
+    done.record()
+
+    def arrive() -> Tensor:
+        done.synchronize()
+        return pinned.clone()  # pinned memory is scarce, and numbers may be kept
+
+    return arrive
 
 
 def _send(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:

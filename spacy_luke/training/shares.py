@@ -14,11 +14,10 @@ from spacy.pipeline import TextCategorizer
 from spacy.training import Example
 from spacy.ty import TrainableComponent
 from thinc.api import Model
-from thinc.util import xp2torch
 from torch import Tensor, nn
 
+from ..bridge.arrays import from_xp, to_floats
 from ..bridge.optimizer import AdamW
-from ..bridge.wrapper import to_floats
 from ..distributed.processes import Processes
 from ..encoders.kind import EncoderShim
 from ..encoders.seen import seen_windows, set_seen
@@ -200,7 +199,7 @@ class _Parameter:
     def gradient(self) -> Tensor | None:
         if self.node is None:
             return self.like.grad
-        return _tensor(self.node.get_grad(self.name)) if self.node.has_grad(self.name) else None
+        return from_xp(self.node.get_grad(self.name)) if self.node.has_grad(self.name) else None
 
     def set(self, gradient: Tensor) -> None:
         if self.node is None:
@@ -230,7 +229,7 @@ def _parameters(pipes: Iterable[tuple[str, Any]]) -> list[_Parameter]:
     for node in _nodes(pipes):
         for name in node.param_names:
             if node.has_param(name):
-                found.setdefault((node.id, name), _Parameter(_tensor(node.get_param(name)), node, name))
+                found.setdefault((node.id, name), _Parameter(from_xp(node.get_param(name)), node, name))
         for shim in node.shims:
             for p in shim._model.parameters() if isinstance(shim._model, nn.Module) else ():
                 if p.requires_grad:
@@ -245,8 +244,3 @@ def _encoders(pipes: Iterable[tuple[str, Any]]) -> list[EncoderShim[Any]]:
 
 def _shared(pipes: Iterable[tuple[str, Any]]) -> list[SharedEncoder]:
     return [shim.sharing for shim in _encoders(pipes) if shim.sharing is not None]
-
-
-def _tensor(array: Any) -> Tensor:
-    tensor: Tensor = xp2torch(array, requires_grad=False)
-    return tensor

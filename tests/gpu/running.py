@@ -24,6 +24,13 @@ def counted(component):
     model._func = plain
 
 
+def check_counts(gpu, *, waits, transfers):
+    """waits: at most; a pretended GPU counts each of them, a real one those that torch tells."""
+    assert gpu.waits.total() <= waits, gpu.waits
+    assert gpu.counts_less or gpu.waits.total() == waits, gpu.waits
+    assert gpu.transfers.total() <= transfers, gpu.transfers
+
+
 def docs_of(examples):
     return [x.predicted for x in examples]
 

@@ -9,7 +9,7 @@ from tests.components.every import facts
 from tests.family_folders import SETTINGS, write_folder
 from tests.gpu.components import make_luke
 from tests.gpu.machine import GPU, to_gpu
-from tests.gpu.running import UPDATE, counted, docs_of, learned
+from tests.gpu.running import UPDATE, check_counts, counted, docs_of, learned
 
 MODES = pytest.mark.parametrize("attention", ["one_way", "full"])
 MORE = {"modernbert": 1}  # transfers of a pass over words: which pieces are near which
@@ -58,20 +58,20 @@ def test_waits_and_transfers(name, attention, windows, family, make):
         gpu.forget()
         with counted(component) as passes:
             list(component.pipe(docs))
-        assert gpu.waits.total() == len(passes) > 0, gpu.waits
-        assert gpu.transfers.total() <= most_transfers * len(passes), gpu.transfers
+        assert len(passes)
+        check_counts(gpu, waits=len(passes), transfers=most_transfers * len(passes))
         gpu.forget()
         with counted(component) as passes:
             component.update(examples(nlp, windows), drop=0.0)
         most = UPDATE.get((name, attention), 1)
-        assert gpu.waits.total() == most + (len(passes) - 1) * (most - 1), gpu.waits
-        assert gpu.transfers.total() <= most_transfers * len(passes), gpu.transfers
+        check_counts(gpu, waits=most + (len(passes) - 1) * (most - 1), transfers=most_transfers * len(passes))
 
 
 @pytest.mark.parametrize("option", [{"entity_start": "mention"}, {"case_feature": True}, {}], ids=str)
 @MODES
 def test_predictions_of_other_settings(option, attention, tmp_path):
-    """Of entities that begin with their mention's pieces, of vectors of cases, and, without either, of int8."""
+    """Of entities that begin with their mention's pieces, of vectors of cases, and, without either, of int8, whose
+    activations a GPU does not round."""
     source = write_folder(tmp_path / "checkpoint", "electra")
     nlp, examples = make_luke(
         "luke_ner", attention, None, weights=lambda: read_checkpoint(source, entity_size=12, **option)
@@ -86,6 +86,6 @@ def test_predictions_of_other_settings(option, attention, tmp_path):
         gpu.forget()
         with counted(nlp.get_pipe("luke_ner")) as passes:
             found = [facts(doc) for doc in nlp.get_pipe("luke_ner").pipe(docs)]
-        assert gpu.waits.total() == len(passes) > 0, gpu.waits
-        assert gpu.transfers.total() <= 3 * len(passes), gpu.transfers
-    assert found == [pytest.approx(one, abs=1e-4) for one in expected]
+        assert len(passes)
+        check_counts(gpu, waits=len(passes), transfers=3 * len(passes))
+    assert found == [pytest.approx(one, abs=1e-4 if option else 2e-2) for one in expected]

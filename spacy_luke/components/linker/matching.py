@@ -78,6 +78,7 @@ class Described(NamedTuple):
     context: frozenset[str]
     title: frozenset[str]
     told: str  # description and what distinguishes the title, in small letters, " word word "
+    told_words: frozenset[str]
     types: tuple[str, ...]
     initials: frozenset[str]
 
@@ -105,7 +106,8 @@ class _Asked(NamedTuple):
     group: bool
     fuller: frozenset[tuple[str, ...]]  # names of persons that have its one word
     context: frozenset[str]
-    others: frozenset[str]
+    own: str  # its name, " word word "
+    others: Mapping[str, Sequence[str]]  # names of the text's mentions, " word word ", by their first words
     whole: str
     coherent: Mapping[str, float]  # of words of titles, see `_coherence`
 
@@ -127,7 +129,11 @@ class Matcher:
         sports = math.log1p(100 * sum(word.lower_ in _SPORTS for word in doc) / max(len(doc), 1))
         groups = {name for name, x in zip(names, mentions, strict=True) if x.label in _GROUPS}
         persons = {name for name, x in zip(names, mentions, strict=True) if x.label in _PERSON_LABELS and len(name) > 1}
-        told = {f" {' '.join(words)} " for words in names if sum(map(len, words)) >= _LEAST_LETTERS}
+        others: dict[str, list[str]] = {}
+        for words in dict.fromkeys(names):
+            if sum(map(len, words)) >= _LEAST_LETTERS:
+                others.setdefault(words[0], []).append(f" {' '.join(words)} ")
+        context = frozenset(counts)
         coherence = self._coherence(names, named)
         found = []
         for mention, words, candidates in zip(mentions, names, named, strict=True):
@@ -143,8 +149,9 @@ class Matcher:
                 sports=sports,
                 fuller=_fuller(words, persons) if mention.label in _PERSON_LABELS else frozenset(),
                 group=words in groups,
-                context=frozenset(word for word, n in counts.items() if n > words.count(word)),
-                others=frozenset(told - {f" {' '.join(words)} "}),
+                context=context.difference(word for word in words if counts[word] <= words.count(word)),
+                own=f" {' '.join(words)} ",
+                others=others,
                 whole=whole,
                 coherent=coherence[words],
             )
@@ -188,7 +195,11 @@ class Matcher:
             "of": asked.of,
             "only": asked.only,
             "described": len(one.context & asked.context) / (len(one.context) or 1),
-            "related": any(other in one.told for other in asked.others),
+            "related": any(
+                other in one.told and other != asked.own
+                for word in one.told_words & asked.others.keys()
+                for other in asked.others[word]
+            ),
             "type": type_score(self.agreement.get(asked.label, {}), one.types),
             "sure": asked.sure,
             "sports": asked.sports if place else 0.0,
@@ -219,7 +230,8 @@ class Matcher:
         context = frozenset(word for word in words if _counts(word) and word not in own)
         whole = frozenset(filter(_counts, entire))
         initials = frozenset(map(_initials, (own, entire)))
-        return Described(_without_article(own), context, whole, f" {' '.join(words)} ", types, initials)
+        told = f" {' '.join(words)} "
+        return Described(_without_article(own), context, whole, told, frozenset(words), types, initials)
 
 
 def split_title(title: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 E spans of a batch or a Doc, K spans that are encoded, L classes, the first of them "none".
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from ...architectures.span_classifier import SpanScores
 from ...batch.batches import SpanBatch
 from ...batch.decode import first_equal, greedy_flat
 from ...bridge.finite import check_scores
-from ...model.transfer import to_host
+from ...model.transfer import begin_to_host
 from .gold import SpanGold
 
 BIAS_LIMIT = 6.0  # of the biases that are tried, in steps of a quarter
@@ -102,27 +102,32 @@ def write_group(doc: Doc, key: str, spans: Sequence[Span], scores: NDArray[np.fl
     doc.spans[key] = SpanGroup(doc, name=key, spans=list(spans), attrs={"scores": scores.astype("float32")})
 
 
-def on_host(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> SpanScores:
-    """The scores of a batch with the proposals of the encoded spans alone (K,); of the rest it is asked only whether
-    they are numbers: a GPU is waited for once. Spans of the same pieces have the logits of the first one of them.
-    Raises ValueError, naming the component `name`, where a score is no number."""
+def begin_scores(batch: SpanBatch, scores: SpanScores, docs: Sequence[Doc], *, name: str) -> Callable[[], SpanScores]:
+    """What is returned gives the scores of a batch, on the host, with the proposals of the encoded spans alone (K,); of
+    the rest it is asked only whether they are numbers: a GPU is waited for once. Spans of the same pieces have the
+    logits of the first one of them. It raises ValueError, naming the component `name`, where a score is no number."""
     proposals_E, asked = scores.proposals_E, [scores.kept_K, scores.logits_KL]
     if proposals_E is not None:
         asked += [proposals_E[scores.kept_K], torch.isfinite(proposals_E).all()]
-    kept_K, logits_KL, *proposed = to_host(asked)
-    if proposals_E is not None and not proposed[1]:
-        check_scores(proposals_E, batch.owner_E, docs, name=name)
-    check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=name)
-    equal_K = first_equal(*(x[kept_K.numpy()] for x in (batch.window_E(), batch.first_E, batch.last_E)))
-    if equal_K is not None:
-        logits_KL = logits_KL[torch.from_numpy(equal_K)]
-    return SpanScores(kept_K, logits_KL, proposed[0] if proposed else None)
+    arriving = begin_to_host(asked)
+
+    def finish() -> SpanScores:
+        kept_K, logits_KL, *proposed = arriving()
+        if proposals_E is not None and not proposed[1]:
+            check_scores(proposals_E, batch.owner_E, docs, name=name)
+        check_scores(logits_KL, lambda: batch.owner_E()[kept_K.numpy()], docs, name=name)
+        equal_K = first_equal(*(x[kept_K.numpy()] for x in (batch.window_E(), batch.first_E, batch.last_E)))
+        if equal_K is not None:
+            logits_KL = logits_KL[torch.from_numpy(equal_K)]
+        return SpanScores(kept_K, logits_KL, proposed[0] if proposed else None)
+
+    return finish
 
 
 def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """For each document of the batch a row (start, end, class, logit, probability, margin, chance) for each span found.
 
-    scores: of `on_host`.
+    scores: of `begin_scores`.
     """
     logits_KL = scores.logits_KL
     if none_bias:
