@@ -48,7 +48,7 @@ SIZES = {
 }
 TINY = {"hidden_size": 48, "num_layers": 2, "num_heads": 4, "intermediate_size": 96}
 FORMATS = {"base": ("float32", "bfloat16"), "large": ("bfloat16",)}
-PIECES = (4096, 16384)  # of a batch of ours, the default first
+PIECES = (4096, 16384)  # batch_size of ours, the default first; a GPU reads four times as many at once
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
 # Documents of a round: of systems that encode each sentence's window for itself, and of the others.
 SLOW = ("luke_full", "hf_luke")
@@ -78,6 +78,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Saved after each part."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         set_gpu_allocator("pytorch")
@@ -89,12 +90,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {**describe_machine(), "gpu": gpu, "products": product_rates(device), "rows": []}
     for size in options.sizes:
         options.precisions = [x for x in FORMATS[size] if x in options.formats]
+        shape = TINY if options.smoke else SIZES[size]
         with tempfile.TemporaryDirectory() as folder:
-            folders = write_encoders(
-                Path(folder), options.data / "vocabularies/roberta", TINY if options.smoke else SIZES[size]
-            )
-            for task in (read, train):
+            folders = write_encoders(Path(folder), options.data / "vocabularies/roberta", shape)
+            for task in (train, read):
                 result["rows"] += [{"size": size, **row} for row in task(options, folders, documents, device)]
+                (RESULTS / f"{options.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
                 gc.collect()
     return result
 

@@ -61,8 +61,10 @@ def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
             f"its encoder does not give: it is {encoder.kind}. Choose another encoder, or another model."
         )
     head = shim.create({"hidden_size": config.hidden_size, **settings})
-    initialize(head, std=config.initializer_range, generator=torch.Generator(device=shim.device).manual_seed(seed))
-    return head
+    device = shim.device
+    head.to("cpu")  # whose random numbers are the same on all machines
+    initialize(head, std=config.initializer_range, generator=torch.Generator("cpu").manual_seed(seed))
+    return head.to(device)
 
 
 def run_head(

@@ -25,6 +25,7 @@ from ..checkpoint.contents import Checkpoint
 from ..encoders.nodes import ENCODER
 from ..encoders.seen import record_windows
 from ..encoders.sharing import Share
+from ..model.packing import times_at_once
 from ..model.transfer import begin_to_host
 from .factories import Setting
 from .window_limits import forget_limits
@@ -40,7 +41,10 @@ class LukeComponent(EncoderComponent):
     """A trainable component whose model holds a LUKE encoder. Settings are in `self.cfg`, and so on disk."""
 
     batch_size: Setting[int] = Setting(
-        4096, "pieces, and entity tokens or spans, encoded at once; memory, not results, depends on it", least=1
+        4096,
+        "pieces, and entity tokens or spans, encoded at once, on a GPU in predictions four times as many; memory, not "
+        "results, depends on it",
+        least=1,
     )
 
     noun = "LUKE component"  # what messages call it
@@ -107,16 +111,16 @@ class LukeComponent(EncoderComponent):
 
     # ---- windows
 
-    def batched(self, items: Iterable[Any], **settings: Any) -> Iterator[Any]:
-        """Windows packed for the model, about `batch_size` of cost together."""
-        return batch_items(items, size=self.batch_size, make=partial(self.make_batch, **settings))
+    def batched(self, items: Iterable[Any], *, times: int = 1, **settings: Any) -> Iterator[Any]:
+        """Windows packed for the model, about `times * batch_size` of cost together."""
+        return batch_items(items, size=times * self.batch_size, make=partial(self.make_batch, **settings))
 
     def scored_batches(self, items: Iterable[Any], docs: Sequence[Doc], **settings: Any) -> Iterator[tuple[Any, Any]]:
         """Batches, and what the model says of them, on the host. docs: those of the windows' owners, for messages. A
         GPU computes the next batch while one is read."""
         with self.predicting():
             before: tuple[Any, Callable[[], Any]] | None = None
-            for batch in self.batched(items, **settings):
+            for batch in self.batched(items, times=times_at_once(self.encoder.device), **settings):
                 arriving = self.begin_scores(batch, self.model.predict(batch), docs)
                 if before is not None:
                     yield before[0], before[1]()

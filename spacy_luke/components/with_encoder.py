@@ -15,6 +15,7 @@ from ..bridge.documents import read_document
 from ..checkpoint.contents import Checkpoint, LukeCheckpoint
 from ..encoders.kind import Needs
 from ..encoders.nodes import number_format
+from ..model.packing import times_at_once
 from ..text.cases import CasedTokenizer
 from ..text.tokenizer import PieceTokenizer
 from ..text.unknown import count_unknown
@@ -166,7 +167,8 @@ class EncoderComponent(WindowedComponent):
         if sharing is None or not sharing.cache.capacity:
             yield from super().pipe(stream, batch_size=batch_size)
             return
-        words = max(sharing.cache.capacity // 2, 1)  # a word has less than two pieces on average
+        pieces = times_at_once(self.encoder.device) * sharing.cache.capacity
+        words = max(pieces // 2, 1)  # a word has less than two pieces on average
         for docs in _by_words(stream, words=words, docs=batch_size):
             yield from super().pipe(docs, batch_size=len(docs))
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..bridge.wrapper import TorchShim
 from ..model.luke import LukeEncoder, Windows, WordStates, make_windows, plan_words, planned
+from ..model.packing import times_at_once
 from ..model.transfer import to_device
 
 Stamp = tuple[int, int, torch.dtype | None, bool]  # what states depend on beside the pieces, see `_stamp`
@@ -70,7 +71,7 @@ class WordCache:
     Threads may use it at once: what is held is looked up and changed under a lock, windows are encoded outside of it,
     so that two threads may encode the same one. A forked child begins with nothing.
 
-    capacity: pieces that are held; 0: none.
+    capacity: pieces that are held on a CPU, see `times_at_once`; 0: none.
     """
 
     def __init__(self, capacity: int):
@@ -112,7 +113,7 @@ class WordCache:
                 new = to_device(make_windows(new_N, new_lengths, device=device), device)
             words = encoder.encode_words(windows if whole else new)
             fresh = _split(list(missing), words, new_lengths)
-            self._hold(mine, stamp, fresh)
+            self._hold(mine, stamp, fresh, most=times_at_once(device) * self.capacity)
             if whole:
                 return words
             found.update(fresh.windows)
@@ -148,8 +149,8 @@ class WordCache:
             self.reused += sum(lengths) - new
         return {key: batch.windows[key] for key, batch in batches.items()}
 
-    def _hold(self, mine: _Held, stamp: Stamp, fresh: _Batch) -> None:
-        if fresh.pieces > self.capacity:
+    def _hold(self, mine: _Held, stamp: Stamp, fresh: _Batch, *, most: int) -> None:
+        if fresh.pieces > most:
             return
         with mine.lock:
             # Another thread may have seen other parameters or another format since, or have held the same windows.
@@ -158,7 +159,7 @@ class WordCache:
             mine.batches[fresh] = None
             mine.places.update(dict.fromkeys(fresh.windows, fresh))
             pieces = mine.pieces
-            while pieces > self.capacity:
+            while pieces > most:
                 pieces -= mine.drop_oldest()
 
 

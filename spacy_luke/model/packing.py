@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 ENTITY_WASTE = 0.5  # padding of a call's entities that is tolerated, as a share of the real ones
+GPU_ENTITY_WASTE = 2.0
+GPU_TIMES = 4  # see `times_at_once`
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,15 @@ class Moves:
 class Packing:
     """Groups in order. moves: None where the packed rows are those of the groups as they stand.
 
-    lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's.
+    lengths: rows of each window; of windows made of two runs, `more_lengths` has the second run's. entity_waste:
+    padding that is tolerated of the entities of its groups.
     """
 
     groups: tuple[Group, ...]
     moves: Moves | None
     lengths: Sequence[int]
     more_lengths: Sequence[int] = ()
+    entity_waste: float = ENTITY_WASTE
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,18 @@ def choose_groups(lengths: Sequence[int], *, waste: float) -> list[tuple[int, in
 
 def tolerated_waste(device: torch.device) -> float:
     """Padding that is tolerated, as a share of the real tokens: 0 in predictions on a CPU, where a small call costs
-    little; more on a GPU, where each call has a launch to pay, and in training, where each has its gradient too
-    (measured with 16 sentences a batch: 1.3 times the updates a second)."""
-    return 0.0 if device.type == "cpu" and not torch.is_grad_enabled() else 0.25
+    little; more in training, where each has its gradient too (measured with 16 sentences a batch: 1.3 times the
+    updates a second); and as many as the real ones on a GPU, where launching the kernels of a call takes longer than
+    its products (an H200 was busy for a third of the time with five groups a batch)."""
+    if device.type != "cpu":
+        return 1.0
+    return 0.25 if torch.is_grad_enabled() else 0.0
+
+
+def times_at_once(device: torch.device) -> int:
+    """How many times as many pieces as settings say are encoded and held at once in predictions: more on a GPU, whose
+    launches have their price whatever they compute."""
+    return 1 if device.type == "cpu" else GPU_TIMES
 
 
 def pack(lengths: Sequence[int], *, device: torch.device, waste: float | None = None) -> Packing:
@@ -105,9 +118,11 @@ def pack(lengths: Sequence[int], *, device: torch.device, waste: float | None = 
     sizes_B = np.array(lengths, dtype=np.int64)
     starts_B = np.cumsum(sizes_B) - sizes_B
     groups = tuple(_group(sizes_B, first, last, starts_B) for first, last in bounds)
-    if all(group.start is not None for group in groups):
-        return Packing(groups, None, lengths)
-    return Packing(groups, _moves(groups, lambda group: _word_rows(group, starts_B), int(sizes_B.sum())), lengths)
+    moves = None
+    if any(group.start is None for group in groups):
+        moves = _moves(groups, lambda group: _word_rows(group, starts_B), int(sizes_B.sum()))
+    entity_waste = ENTITY_WASTE if device.type == "cpu" else GPU_ENTITY_WASTE
+    return Packing(groups, moves, lengths, entity_waste=entity_waste)
 
 
 def pack_pairs(first_lengths: Sequence[int], second_lengths: Sequence[int], *, device: torch.device) -> Packing:
@@ -139,7 +154,7 @@ def entity_rows(packing: Packing, counts: Sequence[int]) -> EntityRows:
     parts: list[tuple[Group, int]] = []
     rows, reals = [], []
     for group in packing.groups:
-        for a, b in choose_groups(counts[group.first : group.last], waste=ENTITY_WASTE):
+        for a, b in choose_groups(counts[group.first : group.last], waste=packing.entity_waste):
             own = slice(group.first + a, group.first + b)
             most = int(counts_B[own].max())
             if most:

@@ -244,8 +244,8 @@ def test_500_entities(mode, count, monkeypatch):
     nlp, relation = make(mode, build=noisy, suggester=PAIRS, none=None)
     batched = relation.batched
 
-    def seen(items):
-        for batch in batched(items):
+    def seen(items, **settings):
+        for batch in batched(items, **settings):
             batches.append(batch)
             yield batch
 

@@ -116,6 +116,7 @@ def test_waits_and_transfers(made, accumulate, tmp_path, monkeypatch):
     batches, make = made
     with GPU() as gpu:
         model = module_to_gpu(make())
+        gpu.forget()
         reports = run(model, batches, tmp_path / "run", accumulate=accumulate)
         assert len(reports) == STEPS / SETTINGS.log_every
         assert gpu.transfers

@@ -25,7 +25,10 @@ from tests.threads import in_threads
 from tests.tiny import SENTENCES, make_checkpoint
 from tests.training_config import LUKE_NER, write_config
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of torch's compiler, and of Thinc's calls of CuPy
+]
 PRETRAINING = [
     {"training.precision": "float32"},
     {"training.precision": "bfloat16", "training.recompute": True},
@@ -108,16 +111,17 @@ def test_bfloat16(made, on_gpu):
     moved = [
         abs(one[key] - other[key]) for one, other in zip(before, after, strict=True) for key in one if key in other
     ]
-    assert 0 < max(moved) < 0.2
-    assert np.median(moved) < 0.02
+    assert 0 < np.median(moved) < 0.02
+    assert max(moved) < 0.2
 
 
 @pytest.mark.parametrize("made", ["shared"], indirect=True)
 def test_int8(made, on_gpu):
-    """A GPU has no products of int8 here: the numbers are those of the stored weights."""
+    """A GPU has no products of int8 here: the numbers are those of the stored weights, and activations not rounded."""
     saved, make_doc, texts, _ = made
     require_cpu()
     here = load_model_from_path(saved)
+    here.get_pipe("luke_encoder").encoder_node.attrs["predict_precision"] = "float32"
     quantize(here)
     here.to_disk(saved)
     expected = [facts(here(make_doc(here, text))) for text in texts]
@@ -162,8 +166,10 @@ def test_trained_evaluated_applied(config, tmp_path):
     one, other = ([facts(nlp(text)) for text in SENTENCES] for nlp in last)
     assert other == close_to(one, 1e-2)
     assert {key[3] for found in other for key in found if key[0] == "ent"} == set(LABELS)
-    text = run("evaluate", tmp_path / "gpu/model-last", tmp_path / "gold.spacy", "--gpu-id", 0)
-    assert text == run("evaluate", tmp_path / "gpu/model-last", tmp_path / "gold.spacy")
+    command = ("evaluate", tmp_path / "gpu/model-last", tmp_path / "gold.spacy")
+    tables = [run(*command, *more).partition("luke_ner entities")[2] for more in ((), ("--gpu-id", 0))]
+    assert tables[0] == tables[1]
+    assert "100.00" in tables[0]
     (tmp_path / "texts.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf8")
     run("apply", tmp_path / "gpu/model-last", tmp_path / "texts.txt", tmp_path / "found", "--gpu-ids", "0")
     assert list((tmp_path / "found").glob("part*"))
