@@ -1,13 +1,14 @@
-"""NER on a GPU: words a second, memory and the share of the chip's products, of base and large, read and trained.
+"""Speed on a GPU: NER of base and large size, read and trained, beside peers, and a whole pipeline beside the CPU.
 
     python benchmarks/gpu_speed.py                   # results/gpu_speed.json, results/gpu_speed.md
     python benchmarks/gpu_speed.py --smoke           # a tiny encoder, on the CPU where there is no GPU
     python benchmarks/gpu_speed.py --report          # results/gpu_speed.md from results/gpu_speed.json
 
-Random weights, as they take as long as learned ones, and CoNLL-2003's test documents; every system in one process, one
-after another in each round. `one_way` encodes half a span a word, the most that it may; `full` and Hugging Face's LUKE
-encode all spans of up to 16 pieces. Peers read with the batch that is fastest for them. Products: of a pass, as torch
-counts them (`flop_registry`), in a second, beside those of one bfloat16 product of 8192 x 8192 matrices here.
+NER has random weights, as they take as long as learned ones, and reads CoNLL-2003's test documents; every system in one
+process, one after another in each round. `one_way` encodes half a span a word, the most that it may; `full` and Hugging
+Face's LUKE encode all spans of up to 16 pieces. Peers read with the batch that is fastest for them. TFLOP/s: of the
+products of a pass, as torch counts them (`flop_registry`), beside those of one bfloat16 product of 8192 x 8192
+matrices. The results are saved after each part, for a GPU that is lent for minutes.
 """
 
 import argparse
@@ -23,12 +24,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import spacy
 import torch
+from gpu_report import make_gpu_table
 from hf_systems import LABELS, System, hf_luke_system, sentences_of, token_classifier_system
 from machine import describe_machine
-from measuring import RESULTS, data_parser, write_report
+from measuring import RESULTS, data_parser, title_of, write_report
 from ner_systems import training_example
-from thinc.api import require_gpu, set_gpu_allocator
+from speed_systems import luke_system, make_luke
+from thinc.api import require_cpu, require_gpu, set_gpu_allocator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -47,7 +51,8 @@ SIZES = {
     "large": {"hidden_size": 1024, "num_layers": 24, "num_heads": 16, "intermediate_size": 4096},
 }
 TINY = {"hidden_size": 48, "num_layers": 2, "num_heads": 4, "intermediate_size": 96}
-FORMATS = {"base": ("float32", "bfloat16"), "large": ("bfloat16",)}
+FORMATS = ("float32", "bfloat16")
+PARTS = (("base", "bfloat16"), ("large", "bfloat16"), ("base", "float32"))  # in this order
 PIECES = (4096, 16384)  # batch_size of ours, the default first; a GPU reads four times as many at once
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
 # Documents of a round: of systems that encode each sentence's window for itself, and of the others.
@@ -62,7 +67,9 @@ def main() -> None:
         "--train-documents", type=int, default=16, help="of a training step; a quarter of them for full"
     )
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--formats", nargs="+", choices=FORMATS["base"], default=FORMATS["base"], help="default: all")
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS, help="default: both")
+    parser.add_argument("--pipeline", default="en_luke_sm", help="a whole pipeline, a folder or a name; empty: none")
+    parser.add_argument("--texts", type=int, default=200, help="copies of assets/article.txt that the pipeline reads")
     parser.add_argument("--repeats", type=int, default=3, help="timed rounds; the median counts")
     parser.add_argument("--name", default="gpu_speed", help="of the files in results/")
     parser.add_argument("--smoke", action="store_true", help="a tiny encoder; writes results/gpu_speed_smoke.*")
@@ -74,7 +81,7 @@ def main() -> None:
         result = json.loads((RESULTS / f"{options.name}.json").read_text(encoding="utf8"))
     else:
         result = measure(options)
-    write_report(options.name, result, make_table(result))
+    write_report(options.name, result, make_gpu_table(result))
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -88,22 +95,50 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     documents = list(islice(read_columns(options.data / "conll2003/eng.testb", format="conll2003"), options.documents))
     gpu = torch.cuda.get_device_name(0) if device == "cuda" else "none"
     result: dict[str, Any] = {**describe_machine(), "gpu": gpu, "products": product_rates(device), "rows": []}
-    for size in options.sizes:
-        options.precisions = [x for x in FORMATS[size] if x in options.formats]
+    result["notes"] = []
+    if options.pipeline:
+        add(options, result, whole_pipeline(options, device))
+    for size, precision in PARTS:
+        if size not in options.sizes or precision not in options.formats:
+            continue
         shape = TINY if options.smoke else SIZES[size]
         with tempfile.TemporaryDirectory() as folder:
             folders = write_encoders(Path(folder), options.data / "vocabularies/roberta", shape)
-            for task in (train, read):
-                result["rows"] += [{"size": size, **row} for row in task(options, folders, documents, device)]
-                (RESULTS / f"{options.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
-                gc.collect()
+            for task in (read, train):
+                rows = task(options, folders, documents, precision, device)
+                add(options, result, [{"size": size, "precision": precision, **row} for row in rows])
     return result
+
+
+def add(options: argparse.Namespace, result: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    result["rows"] += rows
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{options.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+    gc.collect()
+
+
+def whole_pipeline(options: argparse.Namespace, device: str) -> list[dict[str, Any]]:
+    """The same texts on the CPU, with 8 threads, and on the GPU."""
+    text = (Path(__file__).parents[1] / "assets/article.txt").read_text(encoding="utf8")
+    threads, rows = torch.get_num_threads(), []
+    for where in dict.fromkeys(("cpu", device)):
+        require_cpu() if where == "cpu" else require_gpu()
+        torch.set_num_threads(min(8, threads))
+        nlp = spacy.load(options.pipeline)
+        texts = [text] * (options.texts if where == "cuda" else max(options.texts // 5, 1))
+        list(nlp.pipe(texts[:8]))  # not counted
+        with timer(where) as passed:
+            words = sum(len(doc) for doc in nlp.pipe(texts))
+        row = {"task": "pipeline", "system": title_of(nlp), "where": where, "words": words, "seconds": passed}
+        rows.append({**row, "words_per_second": words / passed[0]})
+    torch.set_num_threads(threads)
+    return rows
 
 
 def product_rates(device: str) -> dict[str, float]:
     """Operations a second of one product of large matrices."""
     n, rates = 8192 if device == "cuda" else 512, {}
-    for name in FORMATS["base"]:
+    for name in FORMATS:
         a, b = (torch.randn(n, n, device=device).to(getattr(torch, name)) for _ in range(2))
         seconds = []
         for _ in range(8):
@@ -222,35 +257,28 @@ def rounds(
 
 
 def read(
-    options: argparse.Namespace, folders: tuple[Path, Path], documents: Sequence[Any], device: str
+    options: argparse.Namespace, folders: tuple[Path, Path], documents: Sequence[Any], precision: str, device: str
 ) -> list[dict[str, Any]]:
-    import speed_systems as s
-
     luke, roberta = folders
     tokens: Any = WholeWords(PieceTokenizer.from_folder(luke))
-    ners = {f"luke_{x}": s.make_luke(luke, x) for x in ("one_way", "full")}
+    ners = {f"luke_{x}": make_luke(luke, x) for x in ("one_way", "full")}
     more: dict[str, Any] = {"device": device, "batches": (64,)}
     systems = [
-        *(s.luke_system(name, ner, context="document") for name, ner in ners.items()),
+        *(luke_system(name, ner, context="document") for name, ner in ners.items()),
         hf_luke_system("hf_luke", luke, context="document", tokenizer=tokens, **more),
         token_classifier_system("token_classifier", roberta, device=device, batches=(64, 256)),
     ]
-    found = []
-    for precision in options.precisions:
-        runs: dict[str, Callable[[], Any]] = {}
-        settings, words = {}, {}
-        for system in systems:
-            given = documents[: options.slow_documents] if system.name in SLOW else documents
-            sizes = PIECES if system.name in ners else system.batches
-            for size in sizes:
-                name = f"{system.name} {size}"
-                runs[name] = runner(system, ners.get(system.name), given, size, precision)
-                settings[name], words[name] = (system.name, size), sum(len(x.words) for x in given)
-                runs[name]()  # the first one is not counted
-        for row in rounds(runs, words, device, options.repeats):
-            name, size = settings[row["system"]]
-            found.append({"task": "read", "precision": precision, **row, "system": name, "batch": size})
-    return found
+    runs: dict[str, Callable[[], Any]] = {}
+    settings, words = {}, {}
+    for system in systems:
+        given = documents[: options.slow_documents] if system.name in SLOW else documents
+        for size in PIECES if system.name in ners else system.batches:
+            name = f"{system.name} {size}"
+            runs[name] = runner(system, ners.get(system.name), given, size, precision)
+            settings[name], words[name] = {"system": system.name, "batch": size}, sum(len(x.words) for x in given)
+            runs[name]()  # the first one is not counted
+    rows = rounds(runs, words, device, options.repeats)
+    return [{"task": "read", **row, **settings[row["system"]]} for row in rows]
 
 
 def runner(system: System, ner: Any, given: Sequence[Any], size: int | None, precision: str) -> Callable[[], Any]:
@@ -263,29 +291,24 @@ def runner(system: System, ner: Any, given: Sequence[Any], size: int | None, pre
 
 
 def train(
-    options: argparse.Namespace, folders: tuple[Path, Path], documents: Sequence[Any], device: str
+    options: argparse.Namespace, folders: tuple[Path, Path], documents: Sequence[Any], precision: str, device: str
 ) -> list[dict[str, Any]]:
     """Whole steps: forward, backward, optimizer."""
-    import speed_systems as s
-
     luke, roberta = folders
-    found = []
-    for precision in options.precisions:
-        runs: dict[str, Callable[[], Any]] = {}
-        words = {}
-        for attention in ("one_way", "full"):
-            given = documents[: options.train_documents // (1 if attention == "one_way" else 4)]
-            ner = s.make_luke(luke, attention, train_precision=precision)
-            ner.cfg.update(context="document", batch_size=PIECES[1])
-            runs[f"luke_{attention}"] = stepper(ner, given)
-            words[f"luke_{attention}"] = sum(len(x.words) for x in given)
-        given = documents[: options.train_documents]
-        runs["token_classifier"] = classifier_stepper(roberta, given, precision, device)
-        words["token_classifier"] = sum(len(x.words) for x in given)
-        for run in runs.values():
-            run()  # makes the optimizer's moments
-        found += [{"task": "train", "precision": precision, **x} for x in rounds(runs, words, device, options.repeats)]
-    return found
+    runs: dict[str, Callable[[], Any]] = {}
+    words = {}
+    for attention in ("one_way", "full"):
+        given = documents[: options.train_documents // (1 if attention == "one_way" else 4)]
+        ner = make_luke(luke, attention, train_precision=precision)
+        ner.cfg.update(context="document", batch_size=PIECES[1])
+        runs[f"luke_{attention}"] = stepper(ner, given)
+        words[f"luke_{attention}"] = sum(len(x.words) for x in given)
+    given = documents[: options.train_documents]
+    runs["token_classifier"] = classifier_stepper(roberta, given, precision, device)
+    words["token_classifier"] = sum(len(x.words) for x in given)
+    for run in runs.values():
+        run()  # makes the optimizer's moments
+    return [{"task": "train", **row} for row in rounds(runs, words, device, options.repeats)]
 
 
 def stepper(ner: Any, given: Sequence[Any]) -> Callable[[], Any]:
@@ -320,44 +343,6 @@ def classifier_stepper(folder: Path, given: Sequence[Any], precision: str, devic
         return float(torch.stack(losses).sum())
 
     return step
-
-
-# ---- the report
-
-
-def make_table(result: dict[str, Any]) -> str:
-    best = result["products"]["bfloat16"]
-    lines = [
-        "# NER on a GPU",
-        "",
-        "Written by `python benchmarks/gpu_speed.py`; its head says what is measured. Random weights, CoNLL-2003.",
-        f"{result['gpu']}, host {result['chip']}; "
-        + ", ".join(f"{name} {x}" for name, x in result["versions"].items())
-        + f". One product of 8192 x 8192 matrices: {best / 1e12:,.0f} TFLOP/s in bfloat16, "
-        f"{result['products']['float32'] / 1e12:,.0f} in float32.",
-    ]
-    for task, title in (("read", "Reading"), ("train", "Training steps")):
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            "| size | system | numbers | batch | words/s | TFLOP/s | of one bfloat16 product | GPU busy | GB |",
-            "|---|---|---|---|---|---|---|---|---|",
-        ]
-        for row in result["rows"]:
-            if row["task"] != task:
-                continue
-            rate = row["flops"] / median(row["seconds"])
-            cells = [
-                row["size"],
-                f"`{row['system']}`",
-                row["precision"],
-                f"{row.get('batch', ''):,}" if row.get("batch") else "",
-            ]
-            cells += [f"{row['words_per_second']:,.0f}", f"{rate / 1e12:,.1f}", f"{rate / best:.1%}"]
-            cells += [f"{row['busy']:.0%}", f"{row['bytes'] / 1e9:.1f}"] if "busy" in row else ["", ""]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

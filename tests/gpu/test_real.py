@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.export import write_huggingface
-from spacy_luke.pipelines.quantization import quantize
+from spacy_luke.pipelines.quantization import dequantize, quantize
 from spacy_luke.readers.docbin import write_docbin
 from tests.components.every import MAKERS, facts, random_texts
 from tests.components.recognised import LABELS, gold_docs
@@ -98,37 +98,35 @@ def test_threads(made, on_gpu):
 
 @pytest.mark.parametrize("made", ["shared", "own_full"], indirect=True)
 def test_bfloat16(made, on_gpu):
-    """By "auto" of predict_precision: numbers of eight bits, so that a score moves by some hundredths at most."""
-    saved, make_doc, texts, expected = made
-    nlp = load_model_from_path(saved)
-    before = [facts(doc) for doc in nlp.pipe([make_doc(nlp, text) for text in texts])]
-    for name in ("luke_encoder", "luke_typer", "luke_ner"):
-        if name in nlp.pipe_names:
-            nlp.get_pipe(name).encoder_node.attrs["predict_precision"] = "auto"
-    after = [facts(doc) for doc in nlp.pipe([make_doc(nlp, text) for text in texts])]
-    types = [{key: x for key, x in one.items() if key[0] == "type"} for one in (*before, *after)]
-    assert any(types)
-    moved = [
-        abs(one[key] - other[key]) for one, other in zip(before, after, strict=True) for key in one if key in other
-    ]
-    assert 0 < np.median(moved) < 0.02
-    assert max(moved) < 0.2
+    """By "auto", the default: numbers of eight bits, so that a score moves by some hundredths at most."""
+    saved, make_doc, texts, _ = made
+    nlp, found = load_model_from_path(saved), []
+    nodes = [pipe.encoder_node for _, pipe in nlp.pipeline if hasattr(pipe, "encoder_node")]
+    for precision in ("float32", "auto"):
+        for node in nodes:
+            node.attrs["predict_precision"] = precision
+        found.append([facts(doc) for doc in nlp.pipe([make_doc(nlp, text) for text in texts])])
+    pairs = [(one[key], other[key]) for one, other in zip(*found, strict=True) for key in one.keys() & other.keys()]
+    moved = [abs(a - b) for a, b in pairs if a]
+    assert 0 < max(moved) < 0.2
+    assert np.median(moved) < 0.02
 
 
 @pytest.mark.parametrize("made", ["shared"], indirect=True)
 def test_int8(made, on_gpu):
-    """A GPU has no products of int8 here: the numbers are those of the stored weights, and activations not rounded."""
+    """A GPU multiplies with the numbers that int8 stands for, and does not round what they are multiplied with."""
     saved, make_doc, texts, _ = made
     require_cpu()
     here = load_model_from_path(saved)
     here.get_pipe("luke_encoder").encoder_node.attrs["predict_precision"] = "float32"
     quantize(here)
     here.to_disk(saved)
+    dequantize(here)
     expected = [facts(here(make_doc(here, text))) for text in texts]
     require_gpu()
     there = load_model_from_path(saved)
     found = [facts(doc) for doc in there.pipe([make_doc(there, text) for text in texts])]
-    assert found == close_to(expected, 2e-2)
+    assert found == close_to(expected)
 
 
 # ---- commands
@@ -196,6 +194,7 @@ def test_one_of_several_processes(config, tmp_path):
 
 
 @pytest.mark.parametrize("changes", PRETRAINING, ids=str)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch's compiler
 def test_pretrained(changes, tmp_path):
     """In each format of numbers, with what is computed again, and compiled."""
     write_huggingface(make_checkpoint(entity_aware=False), tmp_path / "dropout")
