@@ -34,7 +34,7 @@ def align_text(
     cores: of words of which only a part is what mentions begin and end with; characters are those of the word, and the
     same of all words that are alike.
     """
-    ids_N, starts_N, ends_N = tokenizer.encode(text)
+    ids_N, starts_N, ends_N = tokenizer.recent.encoded(text, tokenizer.encode)
     first_W, last_W = pieces_of_spans(tokenizer, text, (starts_N, ends_N), word_starts_W, word_ends_W)
     if not cores:
         return Pieces(ids_N=ids_N, first_W=first_W, last_W=last_W)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .recent import RecentTexts
 from .tokenizer import CACHED_WORDS, PieceTokenizer
 
 CASES = ("lower", "title", "upper", "mixed", "digits")  # the first also of what has neither letters nor digits
@@ -52,6 +53,7 @@ class CasedTokenizer(PieceTokenizer):
     def __init__(self, tokenizer: PieceTokenizer, pieces: int):
         self.__dict__.update(tokenizer.__dict__)
         self.word_pieces = {}
+        self.recent = RecentTexts()
         self.pieces = pieces
 
     def __reduce__(self) -> tuple[Any, ...]:

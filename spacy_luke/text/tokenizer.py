@@ -32,6 +32,7 @@ from .charsmap import Charsmap
 from .export import write_files
 from .offsets import extend_over_marks, trim_whitespace
 from .patterns import check_patterns
+from .recent import RecentTexts
 
 # Shapes: N pieces.
 PART = 20_000  # characters of a long text that are encoded at once
@@ -96,8 +97,7 @@ class PieceTokenizer:
         self.kind = _KINDS[model]
         self.special = tuple(special)
         self.settings = dict(settings or {})
-        ids = [_special_id(backend, piece) for piece in self.special]
-        self.cls_id, self.sep_id, self.pad_id, self.unk_id, self.mask_id = ids
+        self.cls_id, self.sep_id, self.pad_id, self.unk_id, self.mask_id = (_special_id(backend, x) for x in special)
         self.word_pieces: dict[str, tuple[int, ...]] = {}  # cache of encode_word, bounded
         self.charsmap = charsmap
         self.backend.encode_special_tokens = charsmap is not None
@@ -264,6 +264,7 @@ class PieceTokenizer:
 
     def _find_added(self) -> None:
         self.word_pieces.clear()
+        self.recent = RecentTexts()
         self._added = list(self.backend.get_added_tokens_decoder().values())
         longest_first = sorted((piece.content for piece in self._added), key=lambda content: (-len(content), content))
         lstrip = {piece.content for piece in self._added if piece.lstrip}
