@@ -7,12 +7,13 @@ import torch
 from thinc.types import Floats2d, FloatsXd
 from thinc.util import torch2xp
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 
 def from_xp(array: Any) -> Tensor:
     """A tensor. Thinc's `xp2torch` takes NumPy's numbers to the GPU that there may be, and asks CuPy by a function that
     will be removed."""
-    return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
+    return torch.from_numpy(array) if isinstance(array, np.ndarray) else from_dlpack(array)
 
 
 def to_floats(x: Tensor) -> FloatsXd:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from spacy_luke.model.transfer import to_device, to_host
+from spacy_luke.model.transfer import begin_to_host, to_device, to_host
 from tests.gpu.pretended import DEVICE, PretendedGPU
 
 CPU = torch.device("cpu")
@@ -70,3 +70,16 @@ def test_on_the_cpu_nothing_is_copied():
     tensors = make_tensors()
     assert all(x.data_ptr() == y.data_ptr() for x, y in zip(to_host(tensors), tensors, strict=True))
     assert not to_host([torch.ones(2, requires_grad=True)])[0].requires_grad
+
+
+def test_nothing_is_waited_for_before_it_is_asked_for():
+    expected = make_tensors()
+    with PretendedGPU() as gpu:
+        there = to_device(tuple(expected), DEVICE)
+        finish = begin_to_host(there)
+        assert gpu.waits.total() == 0
+        found = finish()
+        assert gpu.waits.total() == 1
+    for one, other in zip(found, expected, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert torch.equal(one, other)
