@@ -8,12 +8,13 @@ import spacy
 import typer
 from spacy.util import is_package
 from spacy.vocab import Vocab
-from thinc.compat import has_cupy_gpu
+from thinc.compat import has_cupy_gpu, has_torch_cuda_gpu
 from wasabi import msg
 
 from ..checkpoint.sources import PACKAGE, find_source, is_on_hub
 from ..components.paragraphs import ParagraphSentencizer
 from ..pipelines.gold import check_docs
+from ..pipelines.loading import use_gpu
 from ..quickstart.cost import Cost, estimate, is_here, measure
 from ..quickstart.data import Parts, prepare_parts
 from ..quickstart.rules import MACHINES, QUICKSTART_TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
@@ -25,6 +26,7 @@ from ..stores.atomic import write_atomically
 from .given import number_or_name
 
 _MOST_LABELS = 12  # of a task that are shown
+_HAS_GPU = has_cupy_gpu and has_torch_cuda_gpu
 
 
 class _Answers(NamedTuple):
@@ -146,7 +148,7 @@ def _ask_rest(
             msg.text(f"  {name}: {one['about']}")
         encoder = typer.prompt("Encoder (one of these, or a path)", default=usual)
     if machine is None:
-        here = "gpu" if has_cupy_gpu else "cpu"
+        here = "gpu" if _HAS_GPU else "cpu"
         machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=here) if asking else here
     known = encoder is None or (encoder in encoders() and encoder != "other")
     if not known:
@@ -212,10 +214,13 @@ def _head(output: Path, wanted: Wanted) -> str:
 def _tell_cost(output: Path, wanted: Wanted, survey: Survey, timing: bool) -> None:
     facts = facts_of(wanted, survey.shape)
     weights = _weights(wanted)
-    if wanted.machine == "gpu" and not has_cupy_gpu:
+    gpu_id = 0 if wanted.machine == "gpu" else -1
+    if gpu_id >= 0 and not _HAS_GPU:
         msg.info("There is no GPU here to time: `spacy luke train` says what is left after its second evaluation.")
     elif timing and is_here(weights):
-        cost = measure(output)
+        if gpu_id >= 0:
+            use_gpu(gpu_id)
+        cost = measure(output, gpu_id=gpu_id)
         msg.info(f"Training will take {cost}")
     else:
         estimated: Cost = estimate(wanted.encoder, survey.shape.words, int(facts["epochs"]))

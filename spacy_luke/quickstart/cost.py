@@ -50,13 +50,14 @@ def is_here(weights: str) -> bool:
         return False
 
 
-def measure(path: Path) -> Cost:
+def measure(path: Path, *, gpu_id: int = -1) -> Cost:
     """Initialise the config's pipeline, make some steps of the training, and count what all of them will take.
 
-    Nothing is saved. Evaluations on the dev data are counted too. Raises what the training itself would raise.
+    gpu_id: of the GPU that spaCy works on; -1: the CPU. Nothing is saved. Evaluations on the dev data are counted too.
+    Raises what the training itself would raise.
     """
     config = load_config(path, interpolate=False)
-    nlp = init_nlp(config)
+    nlp = init_nlp(config, use_gpu=gpu_id)
     filled = nlp.config.interpolate()
     T = filled["training"]
     fix_random_seed(T["seed"] or 0)

@@ -219,6 +219,22 @@ def test_steps_are_timed(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("has_gpu", "machine", "expected"), [(True, (), 0), (True, ("-m", "cpu"), -1), (False, (), -1)]
+)
+def test_steps_are_timed_where_they_will_be_made(folder, tmp_path, monkeypatch, has_gpu, machine, expected):
+    """On the GPU, where there is one and no other machine was asked for."""
+    data, used, timed = folder / "flat.spacy", [], []
+    monkeypatch.setattr(init_config, "_HAS_GPU", has_gpu)
+    monkeypatch.setattr(init_config, "use_gpu", used.append)
+    monkeypatch.setattr(init_config, "measure", lambda path, *, gpu_id: timed.append(gpu_id) or cost.Cost(1.0, 20, 5))
+    files = ("--train", data, "--dev", data, "-e", folder / "tiny")
+    said = run("luke", "init-config", tmp_path / "c.cfg", *files, *machine)
+    assert timed == [expected]
+    assert used == [x for x in timed if x >= 0]
+    assert ("--gpu-id 0" in said) == (expected >= 0)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "Expected gold documents by --train FILE"),
