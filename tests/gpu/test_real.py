@@ -182,14 +182,14 @@ def test_resumed(config, tmp_path):
     assert [facts(other(text)) for text in SENTENCES] == close_to([facts(one(text)) for text in SENTENCES], 1e-3)
 
 
-def test_one_of_several_processes(config, tmp_path):
-    """By torchrun, whose processes speak with one another by NCCL."""
+def test_started_by_torchrun(config, tmp_path):
+    """One process, which has nobody to speak with: NCCL takes several GPUs."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "-m", "spacy"]
-    command += ["luke", "train", config, "-o", tmp_path / "nccl", "--gpu-id", "0"]
+    command += ["luke", "train", config, "-o", tmp_path / "torchrun", "--gpu-id", "0"]
     found = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr[-3000:]
     run("train", config, "-o", tmp_path / "gpu", "--gpu-id", 0)
-    one, other = (load_model_from_path(tmp_path / name / "model-last") for name in ("nccl", "gpu"))
+    one, other = (load_model_from_path(tmp_path / name / "model-last") for name in ("torchrun", "gpu"))
     assert [facts(other(text)) for text in SENTENCES] == close_to([facts(one(text)) for text in SENTENCES], 1e-3)
 
 
