@@ -87,6 +87,7 @@ class PretendedGPU(TorchDispatchMode):
 
     now = None
     counts_less = False
+    rounding = 0.0  # its kernels are the CPU's
 
     def __init__(self):
         super().__init__()

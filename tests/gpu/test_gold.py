@@ -35,7 +35,7 @@ def check_update(make, examples, name, waits):
         found = update(there.get_pipe(name), given)
         check_counts(gpu, waits=waits, transfers=3)
         on_gpu = gradients_of(there.get_pipe(name))
-    assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert found == pytest.approx(expected, rel=1e-4, abs=gpu.rounding)
     assert found[name] > 0
     gradients = gradients_of(here.get_pipe(name))
     assert len(on_gpu) == len(gradients) > 10
