@@ -12,7 +12,8 @@ def make_gpu_table(result: dict[str, Any]) -> str:
         "Written by `python benchmarks/gpu_speed.py`; its head says what is measured.",
         f"{result['gpu']}, host {result['chip']}; {versions}. One product of 8192 x 8192 matrices: "
         f"{best / 1e12:,.0f} TFLOP/s in bfloat16, {result['products']['float32'] / 1e12:,.0f} in float32.",
-        *("" if i == 0 else note for i, note in enumerate(["", *result["notes"]])),
+        "",
+        *result["notes"],
     ]
     parts = {task: [x for x in result["rows"] if x["task"] == task] for task in ("pipeline", "read", "train")}
     if parts["pipeline"]:

@@ -55,8 +55,7 @@ FORMATS = ("float32", "bfloat16")
 PARTS = (("base", "bfloat16"), ("large", "bfloat16"), ("base", "float32"))  # in this order
 PIECES = (4096, 16384)  # batch_size of ours, the default first; a GPU reads four times as many at once
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
-# Documents of a round: of systems that encode each sentence's window for itself, and of the others.
-SLOW = ("luke_full", "hf_luke")
+SLOW = ("luke_full", "hf_luke")  # systems that encode each sentence's window for itself
 
 
 def main() -> None:
@@ -183,7 +182,7 @@ class WholeWords:
         self.tokenizer, self.cls_token_id, self.sep_token_id = tokenizer, tokenizer.cls_id, tokenizer.sep_id
 
     def tokenize(self, word: str, *, add_prefix_space: bool = False) -> list[int]:
-        return align_words(self.tokenizer, ["." if add_prefix_space else "", word][-1:]).ids_N.tolist()
+        return align_words(self.tokenizer, [word]).ids_N.tolist()
 
     def convert_tokens_to_ids(self, pieces: list[int]) -> list[int]:
         return pieces

@@ -4,13 +4,18 @@ import os
 from pathlib import Path
 from typing import Any
 
+import spacy
 from spacy.cli.init_config import fill_config
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
 
+from spacy_luke.checkpoint.export import write_huggingface
+from spacy_luke.readers.docbin import write_docbin
 from spacy_luke.training import loop
+from tests.components.recognised import gold_docs
+from tests.tiny import make_checkpoint
 
 STOCK_READER = {"@readers": "spacy.Corpus.v1"}
 LUKE_NER = {
@@ -59,6 +64,22 @@ def write_config(
     config.to_disk(base)
     fill_config(path, base, silent=True)
     return path
+
+
+def write_ner_training(path: Path) -> Path:
+    """A config of luke_ner, and beside it gold that 80 steps learn by heart, and a checkpoint."""
+    folder = path.parent
+    write_docbin(gold_docs(spacy.blank("en")), folder / "gold.spacy")
+    write_huggingface(make_checkpoint(), folder / "checkpoint")
+    return write_config(
+        path,
+        {"luke_ner": LUKE_NER},
+        train=folder / "gold.spacy",
+        checkpoint=folder / "checkpoint",
+        max_steps=80,
+        eval_frequency=40,
+        dropout=0.0,
+    )
 
 
 def start(config_path: Path, **overrides: Any) -> Language:

@@ -111,16 +111,21 @@ class LukeComponent(EncoderComponent):
 
     # ---- windows
 
-    def batched(self, items: Iterable[Any], *, times: int = 1, **settings: Any) -> Iterator[Any]:
-        """Windows packed for the model, about `times * batch_size` of cost together."""
-        return batch_items(items, size=times * self.batch_size, make=partial(self.make_batch, **settings))
+    @property
+    def predicted_at_once(self) -> int:
+        """What `batch_size` is in predictions."""
+        return times_at_once(self.encoder.device) * self.batch_size
+
+    def batched(self, items: Iterable[Any], *, size: int | None = None, **settings: Any) -> Iterator[Any]:
+        """Windows packed for the model, about `size` of cost together; None: `batch_size`."""
+        return batch_items(items, size=size or self.batch_size, make=partial(self.make_batch, **settings))
 
     def scored_batches(self, items: Iterable[Any], docs: Sequence[Doc], **settings: Any) -> Iterator[tuple[Any, Any]]:
         """Batches, and what the model says of them, on the host. docs: those of the windows' owners, for messages. A
         GPU computes the next batch while one is read."""
         with self.predicting():
             before: tuple[Any, Callable[[], Any]] | None = None
-            for batch in self.batched(items, times=times_at_once(self.encoder.device), **settings):
+            for batch in self.batched(items, size=self.predicted_at_once, **settings):
                 arriving = self.begin_scores(batch, self.model.predict(batch), docs)
                 if before is not None:
                     yield before[0], before[1]()

@@ -28,7 +28,6 @@ from ..encoders.nodes import ENCODER, is_shared, share_encoder
 from ..encoders.seen import record_windows
 from ..encoders.sharing import SharedEncoder
 from ..encoders.word_pass import WordPass
-from ..model.packing import times_at_once
 from .base import LukeComponent
 from .encoder_checks import check_encoder
 from .factories import Setting, register
@@ -187,7 +186,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         docs = list(docs)
         with self.predicting():
             read = self.read(docs, learning=False)
-            states_ND = encode_docs(self.encoder, read, size=times_at_once(self.encoder.device) * self.batch_size)
+            states_ND = encode_docs(self.encoder, read, size=self.predicted_at_once)
             check_scores(
                 states_ND, lambda: [i for i, x in enumerate(read) for _ in range(sum(x.lengths))], docs, name=self.name
             )

@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import get_taught
-from spacy_luke.checkpoint.export import write_huggingface
 from spacy_luke.readers.docbin import write_docbin
-from tests.components.recognised import LABELS, gold_docs, trained
-from tests.tiny import SENTENCES, make_checkpoint
-from tests.training_config import LUKE_NER, write_config
+from tests.components.recognised import LABELS, trained
+from tests.tiny import SENTENCES
+from tests.training_config import write_ner_training
 
 
 def run(*arguments):
@@ -27,19 +26,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("distill")
     teacher = trained()
     teacher.to_disk(folder / "teacher")
-    write_docbin(gold_docs(spacy.blank("en")), folder / "gold.spacy")
     write_docbin([teacher(text) for text in SENTENCES], folder / "dev.spacy")
     (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf8")
-    write_huggingface(make_checkpoint(), folder / "checkpoint")
-    write_config(
-        folder / "student.cfg",
-        {"luke_ner": LUKE_NER},
-        train=folder / "gold.spacy",
-        checkpoint=folder / "checkpoint",
-        max_steps=80,
-        eval_frequency=40,
-        dropout=0.0,
-    )
+    write_ner_training(folder / "student.cfg")
     return folder
 
 

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-import spacy
 import torch
 from spacy.cli._util import app as spacy_app
 from spacy.util import load_model_from_path
@@ -15,15 +14,14 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.checkpoint.export import write_huggingface
 from spacy_luke.pipelines.quantization import dequantize, quantize
-from spacy_luke.readers.docbin import write_docbin
 from tests.components.every import MAKERS, facts, random_texts
-from tests.components.recognised import LABELS, gold_docs
+from tests.components.recognised import LABELS
 from tests.pretraining.luke.shards import make_shards
 from tests.pretraining.luke.small_runs import SMALL, overrides
 from tests.pretraining.runs import as_arguments
 from tests.threads import in_threads
 from tests.tiny import SENTENCES, make_checkpoint
-from tests.training_config import LUKE_NER, write_config
+from tests.training_config import write_ner_training
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
@@ -142,18 +140,7 @@ def run(*arguments):
 @pytest.fixture
 def config(tmp_path):
     """A training of NER, its data and its checkpoint."""
-    write_docbin(gold_docs(spacy.blank("en")), tmp_path / "gold.spacy")
-    write_huggingface(make_checkpoint(), tmp_path / "checkpoint")
-    write_config(
-        tmp_path / "ner.cfg",
-        {"luke_ner": LUKE_NER},
-        train=tmp_path / "gold.spacy",
-        checkpoint=tmp_path / "checkpoint",
-        max_steps=80,
-        eval_frequency=40,
-        dropout=0.0,
-    )
-    return tmp_path / "ner.cfg"
+    return write_ner_training(tmp_path / "ner.cfg")
 
 
 def test_trained_evaluated_applied(config, tmp_path):

@@ -22,7 +22,6 @@ from ...encoders.luke_kind import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH, PRIOR
 from ...model.losses import candidate_cross_entropy
-from ...model.packing import times_at_once
 from ...model.transfer import to_device
 from ..calibration import Calibrated
 from ..factories import model_block, register
@@ -184,9 +183,8 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         return weights
 
     def _decide(self, tasks: list[LinkTask], vectors: LinkVectors) -> None:
-        size = times_at_once(self.encoder.device) * self.batch_size
         how = self.inference if self.others == "masked" and self.context else "local"
-        options: dict[str, Any] = {"size": size, "sure": self.sure, "nil_bias": self.nil_bias}
+        options: dict[str, Any] = {"size": self.predicted_at_once, "sure": self.sure, "nil_bias": self.nil_bias}
         decide(self.model, tasks, vectors, inference=how, counts=self.counts, **options)
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[list[tuple[WordRange, Linked]]]) -> None:
