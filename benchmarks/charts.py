@@ -27,7 +27,7 @@ SETS["conll04"] = "CoNLL04"
 STYLE = """<style>
 text { font: 13px system-ui, sans-serif; fill: #222; } .small { font-size: 12px; fill: #555; }
 .ours { fill: #4051b5; stroke: #4051b5; } .theirs { fill: #b9bdc9; stroke: #9a9fae; }
-.curve { fill: none; stroke-width: 2; } .axis { stroke: #bbb; }
+.curve.ours, .curve.theirs { fill: none; stroke-width: 2; } .axis { stroke: #bbb; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6e6e6; } .small { fill: #b0b0b0; } .axis { stroke: #666; }
   .ours { fill: #8c9eff; stroke: #8c9eff; } .theirs { fill: #5a5f6e; stroke: #80869a; }

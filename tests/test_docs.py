@@ -38,7 +38,7 @@ SHELL = sorted(
         for kind, block in blocks
         if kind == "bash"
         for line in block.splitlines()
-        if line
+        if line and not line.startswith("# ")
     }
 )
 DRAWN = {**setting_tables.PAGES, command_tables.PAGE: command_tables.draw_commands}

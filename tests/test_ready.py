@@ -1,6 +1,7 @@
 """The ready pipeline en_luke_sm, as it lies in assets: size, card, and what it finds in the article."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,9 +12,11 @@ import spacy
 from packaging.requirements import Requirement
 
 from spacy_luke.annotations import NIL
+from spacy_luke.facts.build import build_facts
 from spacy_luke.kb.starter.catalogue import Catalogue
 from spacy_luke.kb.starter.places import COUNTRIES, add_countries
 from spacy_luke.pages.answer_key import read_answer_key
+from spacy_luke.pages.schema import as_form
 from spacy_luke.pipelines.annotation import annotate_file
 from tests.ready_pipeline import ASSETS, WHEELS, unpack_ready
 
@@ -62,10 +65,16 @@ def test_the_card_comes_along(folder):
 
 
 @pytest.fixture(scope="module")
-def judged(nlp):
-    """What `make run` shows of the article, beside what is true of it."""
-    text = ASSETS / "article.txt"
-    return read_answer_key(ASSETS / "article.key.json", text.read_text(encoding="utf8")).judge(annotate_file(nlp, text))
+def shown(nlp):
+    """What `make run` shows of the article."""
+    return annotate_file(nlp, ASSETS / "article.txt")
+
+
+@pytest.fixture(scope="module")
+def judged(shown):
+    """The same, beside what is true of it."""
+    text = (ASSETS / "article.txt").read_text(encoding="utf8")
+    return read_answer_key(ASSETS / "article.key.json", text).judge(shown)
 
 
 def needs(nlp, name):
@@ -98,6 +107,27 @@ def test_links_of_the_article(nlp, judged):
     links = [x for x in judged.links if x is not None]
     assert len(links) >= 20
     assert sum(links) >= 0.85 * len(links), judged.verdict()
+
+
+def test_graph_of_the_article(shown, tmp_path):
+    """That of docs/howto/graph.md: chips round otherwise, by which a fact or two can cross the threshold."""
+    line = as_form(shown, id="article.txt").model_dump_json()
+    (tmp_path / "found.jsonl").write_text(f"{line}\n", encoding="utf8")
+    graph = build_facts([tmp_path / "found.jsonl"], tmp_path / "graph")
+    page = (ROOT / "docs/howto/graph.md").read_text(encoding="utf8")
+    (told,) = re.findall(r"makes (\d+) nodes, of which (\d+) are in its knowledge base, and (\d+) edges", page)
+    nodes, edges = list(graph.nodes()), list(graph.edges())
+    counts = [len(nodes), sum(not x.id.startswith(("nil:", "value:")) for x in nodes), len(edges)]
+    assert counts == pytest.approx([int(x) for x in told], abs=2)
+    place = r"\| `(\S+)` [^|]+ \| ([^|(]+) \(P\d+\) \| `(\S+)` [^|]+ \| ([\d.]+) \| article.txt, (\d+)-(\d+) and (\d+)-(\d+) \|"
+    rows = {row[:3]: tuple(map(float, row[3:])) for row in re.findall(place, page)}
+    assert len(rows) == 5
+    found = {(x.head, x.label, x.tail): (x.score, *_ends(x.evidence[0])) for x in edges}
+    assert {key: found.get(key) for key in rows} == {key: pytest.approx(row, abs=0.03) for key, row in rows.items()}
+
+
+def _ends(evidence):
+    return [end for side in (evidence.head, evidence.tail) for end in (side.start, side.end)]
 
 
 def test_countries_are_linked(nlp):

@@ -96,7 +96,7 @@ def test_threads(made, on_gpu):
 
 @pytest.mark.parametrize("made", ["shared", "own_full"], indirect=True)
 def test_bfloat16(made, on_gpu):
-    """By "auto", the default: numbers of eight bits, so that a score moves by some hundredths at most."""
+    """By "auto": numbers of eight bits, so that a score moves by some hundredths at most."""
     saved, make_doc, texts, _ = made
     nlp, found = load_model_from_path(saved), []
     nodes = [pipe.encoder_node for _, pipe in nlp.pipeline if hasattr(pipe, "encoder_node")]

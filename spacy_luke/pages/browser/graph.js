@@ -43,7 +43,7 @@ export class GraphView {
     const left = nodes.length > MOST ? ` The ${MOST} with most relations of ${number(nodes.length)} are drawn.` : "";
     this.root.replaceChildren(
       make("div", { class: "bar-of-buttons" },
-        make("span", { class: "soft" }, `${counted(nodes.length, "entity", "entities")}, ${counted(edges.length, "relation")}.${left}`),
+        make("span", { class: "soft" }, `${counted(nodes.length, "entity", "entities")}, ${counted(edges.reduce((sum, x) => sum + x.labels.length, 0), "relation")}.${left}`),
         make("button", { type: "button", "aria-label": "Smaller", onclick: () => this.#zoom(1 / ZOOM) }, "−"),
         make("button", { type: "button", "aria-label": "Larger", onclick: () => this.#zoom(ZOOM) }, "+"),
       ),
@@ -52,10 +52,11 @@ export class GraphView {
     this.#drag(this.root.lastElementChild);
   }
 
-  /** An edge with the room that its label needs between the names: all of it where there are few, less in a crowd. */
+  /** An edge with the room that its label needs between the names: all of it where there are few, where it is always
+   * seen, less in a crowd. */
   #wish(edge, a, b, nodes, crowded) {
     const [widths, label] = [nodes[a].width + nodes[b].width, widthOf(labelOf(edge), LABEL_SIZE)];
-    return [a, b, 34 + (crowded ? widths / 3 + 0.8 * label : widths / 2 + label)];
+    return [a, b, 34 + (crowded ? widths / 3 + 0.8 * label : widths / 2 + label), crowded ? 0 : label];
   }
 
   #zoom(by) {

@@ -2,22 +2,29 @@
 // rows. Nothing is drawn by lot: one graph has one picture.
 
 const GAP = 28; // pixels between components, and least between nodes
+const LABEL_GAP = 44; // least above each other with a label and an arrow between
 const UPRIGHT = 0.6; // of a way that goes down: names are wide and low
 
 /** Places nodes (with width and height) in a frame as wide as `room`: sets x and y, their middles. Returns {width,
- * height} of all. edges: [a, b, wish], numbers of nodes and how far from each other their middles shall be. */
+ * height} of all. edges: [a, b, wish, label], numbers of nodes, how far from each other their middles shall be, and how
+ * wide a label must find room between them (0: none must). */
 export function layOut(nodes, edges, room) {
   const near = nodes.map(() => new Map()); // of each node the others, with the wish
-  for (const [a, b, wish] of edges) {
+  const labels = nodes.map(() => new Map()); // and with the width of the label
+  const widen = (known, a, b, value) => {
+    known[a].set(b, Math.max(value, known[a].get(b) ?? 0));
+    known[b].set(a, known[a].get(b));
+  };
+  for (const [a, b, wish, label] of edges) {
     if (a === b) continue;
-    near[a].set(b, Math.max(wish, near[a].get(b) ?? 0));
-    near[b].set(a, near[a].get(b));
+    widen(near, a, b, wish);
+    if (label) widen(labels, a, b, label);
   }
   const frames = components(near).map((members) => {
     const distances = members.map((x) => distancesFrom(x, near));
     stress(nodes, members, distances);
     turn(nodes, members, room);
-    part(nodes, members);
+    part(nodes, members, labels);
     return frame(nodes, members);
   });
   frames.sort((a, b) => b.members.length - a.members.length || b.height - a.height);
@@ -94,15 +101,17 @@ function turn(nodes, members, room) {
   for (const x of members) [nodes[x].x, nodes[x].y] = [nodes[x].y, nodes[x].x * UPRIGHT];
 }
 
-/** Push boxes that lie on each other apart, along the way that is shorter. */
-function part(nodes, members) {
+/** Push boxes that lie on each other apart, along the way that is shorter; so those with too little room for the label
+ * and the arrow between them. */
+function part(nodes, members, labels) {
   for (let round = 0; round < 60; round++) {
     let moved = false;
     for (let i = 0; i < members.length; i++) {
       for (let j = i + 1; j < members.length; j++) {
         const [a, b] = [nodes[members[i]], nodes[members[j]]];
-        const wide = (a.width + b.width) / 2 + GAP - Math.abs(a.x - b.x);
-        const high = (a.height + b.height) / 2 + GAP - Math.abs(a.y - b.y);
+        const label = labels[members[i]].get(members[j]);
+        const wide = (a.width + b.width) / 2 + GAP + (label ?? 0) - Math.abs(a.x - b.x);
+        const high = (a.height + b.height) / 2 + (label ? LABEL_GAP : GAP) - Math.abs(a.y - b.y);
         if (wide <= 0 || high <= 0) continue;
         moved = true;
         if (wide < high) {
