@@ -119,8 +119,9 @@ def test_graph_of_the_article(shown, tmp_path):
     nodes, edges = list(graph.nodes()), list(graph.edges())
     counts = [len(nodes), sum(not x.id.startswith(("nil:", "value:")) for x in nodes), len(edges)]
     assert counts == pytest.approx([int(x) for x in told], abs=2)
-    place = r"\| `(\S+)` [^|]+ \| ([^|(]+) \(P\d+\) \| `(\S+)` [^|]+ \| ([\d.]+) \| article.txt, (\d+)-(\d+) and (\d+)-(\d+) \|"
-    rows = {row[:3]: tuple(map(float, row[3:])) for row in re.findall(place, page)}
+    said = r"\| `(\S+)` [^|]+ \| ([^|(]+) \(P\d+\) \| `(\S+)` [^|]+ \| ([\d.]+) "
+    places = r"\| article.txt, (\d+)-(\d+) and (\d+)-(\d+) \|"
+    rows = {row[:3]: tuple(map(float, row[3:])) for row in re.findall(said + places, page)}
     assert len(rows) == 5
     found = {(x.head, x.label, x.tail): (x.score, *_ends(x.evidence[0])) for x in edges}
     assert {key: found.get(key) for key in rows} == {key: pytest.approx(row, abs=0.03) for key, row in rows.items()}
