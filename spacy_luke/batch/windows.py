@@ -214,7 +214,7 @@ def enumerate_spans(
 def place_spans(
     document: Document, windows: WindowPlan, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[Spans, np.ndarray]:
-    """Given spans of words [start, end), in their windows.
+    """Given spans of words [start, end), in their windows; of those that have the same pieces one (`Bounds`).
 
     RETURNS: the spans that can be placed, ordered by first and last word without duplicates, and those that cannot, an
     array (n, 2): with no piece at their first or last word, or longer than what their window holds.
@@ -233,7 +233,22 @@ def place_spans(
     first, last = document.pieces.of_mentions(starts, ends)
     window = np.clip(np.searchsorted(windows.core_start_B, first, side="right") - 1, 0, None)
     fits = document.bounds_W[starts] & document.bounds_W[ends - 1] & (last <= windows.end_B[window])
-    return _spans(document, windows, starts[fits], ends[fits]), given[~fits]
+    one = np.flatnonzero(fits)[_one_of_equal_spans(document, starts[fits], ends[fits], first[fits], last[fits])]
+    return _spans(document, windows, starts[one], ends[one]), given[~fits]
+
+
+def _one_of_equal_spans(
+    document: Document, start_n: np.ndarray, end_n: np.ndarray, first_n: np.ndarray, last_n: np.ndarray
+) -> np.ndarray:
+    """Of spans in one sentence with the same pieces that which `enumerate_spans` has, or else the longest. RETURNS:
+    their indices, ascending."""
+    bounds, begins_W, ends_W = document.bounds, document.bounds_W.copy(), document.bounds_W.copy()
+    begins_W[bounds.words], ends_W[bounds.words] = bounds.begins, bounds.ends
+    enumerated_n = begins_W[start_n] & ends_W[end_n - 1]
+    keys = (document.sentence_W[start_n], first_n, last_n)
+    order_n = np.lexsort((start_n - end_n, ~enumerated_n, *keys))
+    new_n = np.any([np.diff(key[order_n], prepend=-1) != 0 for key in keys], axis=0)
+    return np.sort(order_n[new_n])
 
 
 def _spans(document: Document, windows: WindowPlan, starts: np.ndarray, ends: np.ndarray) -> Spans:

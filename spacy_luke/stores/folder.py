@@ -119,7 +119,7 @@ class StoreFolder:
         return cls(path, manifest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).open, (self.path,)
+        return _open_again, (type(self), self.path)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -131,7 +131,9 @@ class StoreFolder:
         _check_files(self.path, self.manifest, self.kind, every=True, progress=progress)
 
     def paths(self) -> dict[str, Path]:
-        """All files of the store by their names in its folder, the manifest among them."""
+        """All files of the store by their names in its folder, the manifest among them. ValueError where the folder is
+        there no more."""
+        _check_present(self.path, self.kind)
         return {name: self.path / name for name in (*self.manifest["files"], MANIFEST)}
 
     def save(self, folder: str | Path) -> None:
@@ -171,6 +173,20 @@ class StoreFolder:
             raise
         weakref.finalize(store, held.close)
         return store
+
+
+def _open_again(store: Any, path: Path) -> Any:
+    _check_present(path, store.kind)
+    return store.open(path)
+
+
+def _check_present(path: Path, kind: StoreKind) -> None:
+    if not path.is_dir():
+        raise ValueError(
+            f"Expected the {kind.what} in {path}, from which it was loaded, but the folder is there no more: large "
+            "files stay where they are, and copies and pickles name the folder. Keep it for as long as the pipeline "
+            "is used, or send the pipeline by nlp.to_disk or nlp.to_bytes while it is there."
+        )
 
 
 def _check_files(path: Path, manifest: dict[str, Any], kind: StoreKind, *, every: bool, progress: bool) -> None:

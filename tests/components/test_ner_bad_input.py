@@ -8,6 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from thinc.api import Ragged
 
 from spacy_luke.bridge.documents import read_document
 from spacy_luke.readers.jsonl import make_jsonl_corpus
@@ -140,6 +141,11 @@ def test_words_that_share_pieces_are_one_candidate(spaces_apart):
     ends = {(0, 1), (4, 5), (0, 4), (0, 5), (2, 4), (2, 5)}
     apart = {(2, 3), (3, 4), (0, 3), (3, 5)} if spaces_apart else set()
     assert candidates(ner, doc) == {(a, b) for a, b in ends | apart if b - a <= 3}
+    ner.suggester = spacy.registry.misc.get("spacy.ngram_range_suggester.v1")(1, 5)
+    assert candidates(ner, doc) == ends | apart
+    ner.suggester = lambda docs, ops: Ragged(ops.asarray2i([[1, 2], [3, 4], [3, 5]]), ops.asarray1i([3]))
+    assert candidates(ner, doc) == {(1, 2), (3, 4), (3, 5)}, "where no better one is given"
+    ner.suggester = None
     gold = Doc(nlp.vocab, words=words, spaces=spaces)
     gold.spans["sc"] = [Span(gold, 0, 2, "A"), Span(gold, 2, 4, "A")]
     with pytest.warns(

@@ -1,6 +1,7 @@
 import copy
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -85,6 +86,20 @@ def test_save_pickle_deepcopy(make_store, tmp_path, values):
     assert len(pickle.dumps(store)) < 500
     with pytest.raises(ValueError, match=r"holds something else than vectors"):
         store.save(tmp_path)
+
+
+def test_a_folder_that_is_gone(make_store, tmp_path):
+    """As of a pipeline that was loaded from a temporary folder."""
+    store = make_store()
+    store.save(tmp_path / "gone")
+    loaded = EntityVectors.open(tmp_path / "gone")
+    data = pickle.dumps(loaded)
+    shutil.rmtree(tmp_path / "gone")
+    assert (loaded.gather([1]) == store.gather([1])).all(), "what is mapped can be read"
+    for use in (lambda: pickle.loads(data), lambda: loaded.save(tmp_path / "new"), loaded.pack):
+        with pytest.raises(ValueError, match=r"store of vectors in .*gone.*there no more.*nlp\.to_disk"):
+            use()
+    assert not (tmp_path / "new").exists()
 
 
 def test_links_that_fail_become_copies(make_store, tmp_path, monkeypatch):
