@@ -143,6 +143,8 @@ def draw_component(point: EntryPoint) -> list[str]:
     meta = Language.get_factory_meta(point.name)
     lines = [f"## `{point.name}`", first_paragraph(made if issubclass(made, Configured) else factory)]
     lines.append(f"Told in [{title_of(TOLD[point.name])}](../{TOLD[point.name]}).")
+    if meta.requires:
+        lines.append(f"Requires {', '.join(f'`{x}`' for x in meta.requires)}, by its defaults.")
     if meta.assigns:
         lines.append(f"Assigns {', '.join(f'`{x}`' for x in meta.assigns)}.")
     if meta.default_score_weights:

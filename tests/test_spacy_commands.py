@@ -335,6 +335,9 @@ def test_info_and_analysis(folder):
     assert not any(analysis["problems"].values())
     assert set(COMPONENTS) <= set(analysis["summary"])
     assert analysis["summary"]["luke_relation"]["assigns"] == ["doc._.luke_relations"]
+    alone = spacy.blank("en")
+    alone.add_pipe("luke_relation")
+    assert alone.analyze_pipes()["problems"]["luke_relation"] == ["doc.ents"]
 
 
 @pytest.mark.slow

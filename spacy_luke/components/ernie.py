@@ -96,6 +96,7 @@ make_ernie_typer = register(
     ErnieTyper,
     model={**CLASSIFIER, "bias": False},  # as the original's typing head
     without=_ONE_WAY,
+    requires=["doc.ents"],
     assigns=["span._.luke_types"],
     scores=TYPER_SCORES,
 )
@@ -104,6 +105,7 @@ make_ernie_relation = register(
     ErnieRelation,
     model=CLASSIFIER,
     without=_ONE_WAY,
+    requires=["doc.ents"],
     assigns=["doc._.luke_relations"],
     scores=RELATION_SCORES,
 )

@@ -170,14 +170,15 @@ def register(
     model: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
     without: Sequence[str] = (),
+    requires: Sequence[str] = (),
     assigns: Sequence[str] = (),
     scores: Mapping[str, float | None] | None = None,
 ) -> Callable[..., P]:
     """Make a component known to spaCy as `name`. RETURNS: its factory.
 
     made: the class, whose keyword-only parameters are the settings. model: block of its model; None: it has none.
-    defaults: of settings that are not those of the class; without: settings that the config does not have. scores:
-    weights of the scores.
+    defaults: of settings that are not those of the class; without: settings that the config does not have. requires,
+    assigns: for `nlp.analyze_pipes`, as the defaults of the settings have it. scores: weights of the scores.
     """
     parameters = [
         p for p in inspect.signature(made).parameters.values() if p.kind is p.KEYWORD_ONLY and p.name not in without
@@ -202,7 +203,12 @@ def register(
     )
     weights = {} if scores is None else dict(scores)
     Language.factory(
-        name, default_config=default_config, assigns=list(assigns), default_score_weights=weights, func=make
+        name,
+        default_config=default_config,
+        requires=list(requires),
+        assigns=list(assigns),
+        default_score_weights=weights,
+        func=make,
     )
     return make
 

@@ -272,5 +272,10 @@ class LukeRelation(ThresholdClassifier):
 
 
 make_luke_relation = register(
-    "luke_relation", LukeRelation, model=RELATION_MODEL, assigns=["doc._.luke_relations"], scores=RELATION_SCORES
+    "luke_relation",
+    LukeRelation,
+    model=RELATION_MODEL,
+    requires=["doc.ents"],
+    assigns=["doc._.luke_relations"],
+    scores=RELATION_SCORES,
 )

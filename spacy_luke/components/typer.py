@@ -39,7 +39,8 @@ class LukeTyper(ThresholdClassifier):
     set_label: Setting[bool] = Setting(
         False,
         "whether the most probable type that is given becomes the mention's own label: a new Span where the getter "
-        "found it, in its span group, or in `doc.ents`",
+        "found it, in its span group, or in `doc.ents`; components that know the labels of NER, such as `luke_relation`, "
+        "come before it",
     )
     focus: Setting[float] = Setting(
         0.0,
@@ -149,5 +150,10 @@ class LukeTyper(ThresholdClassifier):
 
 
 make_luke_typer = register(
-    "luke_typer", LukeTyper, model=TYPER_MODEL, assigns=["span._.luke_types"], scores=TYPER_SCORES
+    "luke_typer",
+    LukeTyper,
+    model=TYPER_MODEL,
+    requires=["doc.ents"],
+    assigns=["span._.luke_types"],
+    scores=TYPER_SCORES,
 )

@@ -331,6 +331,7 @@ make_luke_linker = register(
     "luke_linker",
     LukeLinker,
     model=LINKER_MODEL,
+    requires=["doc.ents"],
     assigns=["doc.ents", "token.ent_kb_id", "span._.luke_candidates", "span._.luke_entity"],
     scores=_SCORES,
 )
