@@ -113,7 +113,7 @@ def _encode(
 ) -> tuple[Tensor | None, Tensor | None]:
     windows, parts = inputs.windows, inputs.parts
     if attention == "one_way" or features == "words":
-        words = encode_sent(shim, batch.pieces_N, windows)
+        words = encode_sent(shim, batch.pieces_N, windows, states=features != "entity")
         states = [shim.module.encode_entities(words, part, group_size=batch.group) for part in parts]
         return words.states_ND, torch.cat(states) if len(states) > 1 else next(iter(states), None)
     (mentions,) = parts

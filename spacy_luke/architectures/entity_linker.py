@@ -92,7 +92,7 @@ def encode_link_words(model: LinkerModel, batch: LinkBatch) -> WordStates | None
         return None
     shim = encoder_of(model.layers[0])
     with shim.running(is_train=False), number_format(model.layers[0], is_train=False):
-        return encode_words(shim, batch.pieces_N, batch.lengths)
+        return encode_words(shim, batch.pieces_N, batch.lengths, states=False)
 
 
 def _build_head(*, context: bool = True, **settings: Any) -> CandidateHead | FeatureHead:
@@ -165,7 +165,7 @@ def _entity_states(shim: EncoderShim[LukeEncoder], batch: LinkBatch, inputs: _In
     if attention == "one_way":
         words = batch.words
         if windows is not None:
-            words = encode_sent(shim, batch.pieces_N, windows)
+            words = encode_sent(shim, batch.pieces_N, windows, states=False)
         assert words is not None
         return shim.module.encode_entities(words, mentions, group_size=None)
     assert windows is not None

@@ -195,7 +195,7 @@ def _from_hub(path: str, choices: Sequence[list[str]]) -> Path:
         raise ValueError(
             f"There is no local {path!r}, and it could not be downloaded from the Hugging Face hub: "
             f"{type(error).__name__}: {error} Check the name and the connection; offline, download it elsewhere "
-            f"(`hf download {name} --local-dir FOLDER`) and give the path of the folder. A pipeline that is trained needs "
-            "no checkpoint: to train it further, call nlp.resume_training() and not nlp.initialize()."
+            f"(`hf download {name} --local-dir FOLDER`) and give the path of the folder. A trained pipeline needs "
+            "none: to train it further, call nlp.resume_training() and not nlp.initialize()."
         ) from error
     return folder

@@ -39,8 +39,8 @@ class LukeTyper(ThresholdClassifier):
     set_label: Setting[bool] = Setting(
         False,
         "whether the most probable type that is given becomes the mention's own label: a new Span where the getter "
-        "found it, in its span group, or in `doc.ents`; components that know the labels of NER, such as `luke_relation`, "
-        "come before it",
+        "found it, in its span group, or in `doc.ents`; what knows the labels of NER, as `luke_relation` does, comes "
+        "before it",
     )
     focus: Setting[float] = Setting(
         0.0,

@@ -166,16 +166,24 @@ def build_luke_encoder(
 
 
 def encode_words(
-    shim: EncoderShim[LukeEncoder], pieces_N: np.ndarray, lengths: Sequence[int], types_N: np.ndarray | None = None
+    shim: EncoderShim[LukeEncoder],
+    pieces_N: np.ndarray,
+    lengths: Sequence[int],
+    types_N: np.ndarray | None = None,
+    *,
+    states: bool = True,
 ) -> WordStates:
-    """The word pass of one-way attention. types_N: token types; zeros where None."""
+    """The word pass of one-way attention. types_N: token types; zeros where None. states: as of `encode_sent`."""
     windows = make_windows(pieces_N, lengths, types_N, device=shim.device)
-    return encode_sent(shim, pieces_N, to_device(windows, shim.device))
+    return encode_sent(shim, pieces_N, to_device(windows, shim.device), states=states)
 
 
-def encode_sent(shim: EncoderShim[LukeEncoder], pieces_N: np.ndarray, windows: Windows) -> WordStates:
+def encode_sent(
+    shim: EncoderShim[LukeEncoder], pieces_N: np.ndarray, windows: Windows, *, states: bool = True
+) -> WordStates:
     """The word pass of windows that are on the encoder's device. Where components share the encoder, a window that
-    another one has read lately is not read again. pieces_N: the windows' pieces, on the host."""
+    another one has read lately is not read again. pieces_N: the windows' pieces, on the host. states: false where the
+    states of words are not read, only what entities see of them."""
     if shim.sharing is not None and windows.types_N is None and not torch.is_grad_enabled():
         return shim.sharing.cache.encode(shim, pieces_N, windows)
-    return shim.module.encode_words(windows)
+    return shim.module.encode_words(windows, states=states)

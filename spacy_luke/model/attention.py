@@ -129,6 +129,10 @@ class Attention(nn.Module):
         out_ND = attend_packed(q_NHK, k_NHK, v_NHK, packing, rate=self._rate, more=more)
         return self._finish(out_ND), k_NHK, v_NHK
 
+    def word_keys(self, words_ND: Tensor, places: PassPlaces[Any] | None = None) -> tuple[Tensor, Tensor]:
+        """The keys and values of `words_only` alone."""
+        return self._keys_values(self._read(words_ND), None if places is None else places.words)
+
     def entities_together(
         self,
         entities_ED: Tensor,

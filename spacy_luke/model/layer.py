@@ -60,6 +60,10 @@ class Layer(nn.Module):
         attended, keys, values = self.attention.words_only(self.read(words_ND), packing, places)
         return self.finish(words_ND, attended), keys, values
 
+    def word_keys(self, words_ND: Tensor, places: PassPlaces[Any] | None = None) -> tuple[Tensor, Tensor]:
+        """Keys and values of words whose states after this layer nobody reads."""
+        return self.attention.word_keys(self.read(words_ND), places)
+
     def read(self, x_ND: Tensor) -> Tensor:
         """What attention reads."""
         return x_ND

@@ -66,8 +66,8 @@ class Mentions:
 
 @dataclass(frozen=True)
 class WordStates:
-    """What one pass over the words leaves: states (NW, D), and keys and values (NW, H, K) of each layer. rows_ND: the
-    pieces' vectors, for an encoder whose [MASK] entities begin with them."""
+    """What one pass over the words leaves: states (NW, D), of none where nobody reads them, and keys and values
+    (NW, H, K) of each layer. rows_ND: the pieces' vectors, for an encoder whose [MASK] entities begin with them."""
 
     states_ND: Tensor
     keys: list[Tensor]
@@ -300,8 +300,9 @@ class LukeEncoder(Encoder):
         """States of words alone: (NW, D)."""
         return self.encode_words(windows).states_ND
 
-    def encode_words(self, windows: Windows) -> WordStates:
-        """One pass over the words alone, with what `encode_entities` needs of it."""
+    def encode_words(self, windows: Windows, *, states: bool = True) -> WordStates:
+        """One pass over the words alone, with what `encode_entities` needs of it. states: false where this is all that
+        is needed: the last layer then makes keys and values alone."""
         device = windows.pieces_N.device
         plan = planned(windows, lambda: plan_words(windows.lengths, device=device))
         windows = replace(windows, plan=plan)
@@ -309,8 +310,12 @@ class LukeEncoder(Encoder):
         x_ND = self.words(windows, rows_ND)
         places = self.find_places(plan.positions_N, None)
         all_keys, all_values = [], []
-        for layer in self.layers:
-            x_ND, keys, values = layer.words_only(x_ND, plan.packing, places)
+        for number, layer in enumerate(self.layers, 1):
+            if number == len(self.layers) and not states:
+                keys, values = layer.word_keys(x_ND, places)
+                x_ND = x_ND[:0]
+            else:
+                x_ND, keys, values = layer.words_only(x_ND, plan.packing, places)
             all_keys.append(keys)
             all_values.append(values)
         rows = rows_ND if self.config.mention_start else None

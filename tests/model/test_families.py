@@ -184,3 +184,22 @@ def test_no_dropout_is_none_anywhere(family, mode):
     expected = run(encoder.eval(), windows, mentions, mode)
     for found, states in zip(run(encoder.train(), windows, mentions, mode), expected, strict=True):
         assert torch.allclose(found, states, atol=1e-4)
+
+
+@pytest.mark.parametrize("group", [1, None])
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_entities_without_the_states_of_words(family, group):
+    """The same entity states, and the same gradient for every parameter."""
+    windows, mentions, found = make_windows(), make_mentions(), []
+    for states in (True, False):
+        encoder = make(family)
+        words = encoder.encode_words(windows, states=states)
+        entities_ED = encoder.encode_entities(words, mentions, group_size=group)
+        entities_ED.square().sum().backward()
+        found.append((len(words.states_ND), entities_ED, [p.grad for p in encoder.parameters()]))
+    (with_states, one, its), (without, other, others) = found
+    assert with_states == sum(LENGTHS)
+    assert without == 0
+    assert torch.equal(one, other)
+    assert [x is None for x in its] == [x is None for x in others]
+    assert all(a is None or torch.equal(a, b) for a, b in zip(its, others, strict=True))

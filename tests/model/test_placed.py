@@ -97,6 +97,15 @@ def test_entity_states_are_those_of_forward(name):
     assert_close([encoder.entity_states(*batch)], [encoder(*batch)[1]])
 
 
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_entities_without_the_states_of_words(name):
+    encoder, (windows, mentions) = make_encoder(name), make_batch()
+    words = encoder.encode_words(windows, states=False)
+    assert len(words.states_ND) == 0
+    assert_close([encoder.encode_entities(words, mentions)], [run(encoder, windows, mentions, "one_way")[1]])
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
