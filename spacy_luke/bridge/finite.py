@@ -36,7 +36,7 @@ def check_gradient(norm: float, *, name: str, steps: Callable[[], int]) -> None:
     if not math.isfinite(norm):
         raise ValueError(
             f"'{name}': expected a number as the norm of the gradient, but it is {norm} after {steps()} step(s). The "
-            f"step was not made, and its weights are as they were. {_REMEDY}."
+            f"step was not made: its weights are as they were, and what was learned for it is dropped. {_REMEDY}."
         )
 
 

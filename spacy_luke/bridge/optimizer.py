@@ -85,7 +85,7 @@ class AdamW(Optimizer):
         return moved
 
     def step(self, key: str, parameters: list[tuple[str, nn.Parameter]], *, again: bool = False) -> None:
-        """One step of the parameters that have gradients, which are then dropped.
+        """One step of the parameters that have gradients, which are then dropped, also where it ends in an error.
 
         key: names the owner of the parameters (a component), also when the state is saved. again: it may make several
         steps in one update. Raises ValueError, before the step, where the norm that is clipped is no number.
@@ -96,16 +96,18 @@ class AdamW(Optimizer):
         if not again:
             self._check_schedule(self.taken.get(key, 0))
         stepper = self._stepper(key, parameters)
-        if self.grad_clip:
-            norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))
-            check_gradient(norm, name=key, steps=lambda: self.taken.get(key, 0))
-        for group in stepper.param_groups:
-            group["lr"] = self.learn_rate * group["multiple"]
-        stepper.step()
+        try:
+            if self.grad_clip:
+                norm = float(nn.utils.clip_grad_norm_([p for _, p in parameters], self.grad_clip))
+                check_gradient(norm, name=key, steps=lambda: self.taken.get(key, 0))
+            for group in stepper.param_groups:
+                group["lr"] = self.learn_rate * group["multiple"]
+            stepper.step()
+        finally:
+            stepper.zero_grad(set_to_none=True)
         self.taken[key] = self.taken.get(key, 0) + 1
         for _, p in parameters:
             torch.autograd.graph.increment_version(p)  # the fused step hides the change from who looks (see WordCache)
-        stepper.zero_grad(set_to_none=True)
 
     def _check_schedule(self, taken: int) -> None:
         """Warn, once, of updates by a program that leaves the rate at the 0 with which its schedule begins. taken:

@@ -9,7 +9,7 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from safetensors.torch import load, save
 from thinc.api import Model, Optimizer, Shim, get_current_ops
 from torch import Tensor, nn
 
+from ..model.dropout import drop_at
 from ..model.transfer import to_device
 from .arrays import from_xp, to_floats
 from .freed_memory import keep_freed_memory
@@ -43,13 +44,6 @@ def before_computing() -> None:
         if _process is not None:
             torch.set_num_threads(1)
         _process = process
-
-
-@runtime_checkable
-class _HasRate(Protocol):
-    """A module that computes its dropout itself, such as `Attention`."""
-
-    dropout: float
 
 
 class TorchShim(Shim, Generic[Module]):
@@ -135,11 +129,7 @@ class TorchShim(Shim, Generic[Module]):
                 module.eval()
 
     def set_dropout(self, rate: float) -> None:
-        for part in self.module.modules():
-            if isinstance(part, nn.Dropout):
-                part.p = float(rate)
-            elif isinstance(part, _HasRate) and isinstance(part.dropout, float):
-                part.dropout = float(rate)
+        drop_at(self.module, rate)
 
     @property
     def device(self) -> torch.device:

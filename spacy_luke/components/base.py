@@ -180,7 +180,8 @@ class LukeComponent(EncoderComponent):
         `batch_size`. The step is made by `finish_update`. `drop` is the rate of every dropout of the model.
 
         An encoder that is shared learns only if its `luke_encoder` was updated with the same examples before, as
-        `nlp.update` does unless it is frozen.
+        `nlp.update` does unless it is frozen. Where the passes end in an error, or are interrupted, nothing is left of
+        what the component has learned since the last step.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -200,56 +201,64 @@ class LukeComponent(EncoderComponent):
             record_windows(self.encoder, [length for batch in batches for length in batch.lengths])
         # Several updates before a step give the mean of all their losses, also of an encoder that others teach too.
         found = []
-        with self._teaching() as share:
-            for batch in batches:
-                outputs, backprop = self.model.begin_update(batch)
-                loss, gradients = self.get_loss(batch, outputs)
-                backprop(*gradients)
-                found.append(loss)
-        for value in torch.stack(found).tolist() if found else ():  # a GPU is waited for once
-            self._check_loss(value)
-            losses[self.name] += value / (total or 1.0)
-        self.divisor += total
-        if share is not None:
-            share.losses += total
+        with self._forgetting():
+            with self._teaching() as share:
+                for batch in batches:
+                    outputs, backprop = self.model.begin_update(batch)
+                    loss, gradients = self.get_loss(batch, outputs)
+                    backprop(*gradients)
+                    found.append(loss)
+            for value in torch.stack(found).tolist() if found else ():  # a GPU is waited for once
+                check_loss(value, name=self.name, steps=self._steps)
+                losses[self.name] += value / (total or 1.0)
+            self.divisor += total
+            if share is not None:
+                share.losses += total
         if sgd:  # spaCy says False, too
             self.finish_update(sgd)
         return losses
 
-    def _check_loss(self, loss: float) -> None:
-        """Raises ValueError for one that is no number. Then nothing is left of what was learned since the last step."""
+    @contextlib.contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """Around what adds gradients, or makes the step: an error, or an interruption, leaves none that would be
+        learned later, with others' weight."""
         try:
-            check_loss(loss, name=self.name, steps=self._steps)
-        except ValueError:
-            for _, p in self.named_parameters():
-                p.grad = None
-            if self.encoder.sharing is not None:
-                self.encoder.sharing.shares.pop(self.name, None)
-            self.divisor = 0.0
+            yield
+        except BaseException:
+            self._forget()
             raise
+
+    def _forget(self) -> None:
+        """Drop all that was learned since the last step, also what a shared encoder would learn of it."""
+        for _, p in self.named_parameters():
+            p.grad = None
+        self.divisor = 0.0
+        if self.encoder.sharing is not None:
+            self.encoder.sharing.forget(self.name)
 
     def _teaching(self) -> AbstractContextManager[Share | None]:
         """Around the passes of an update."""
         sharing = self.encoder.sharing
         if sharing is None or not sharing.learning:
             return contextlib.nullcontext()
-        return sharing.teaching(self.name, self.encoder_node.attrs["weight"])
+        return sharing.teaching(self.name, self.encoder_node.attrs["weight"], forget=self._forget)
 
     def finish_update(self, sgd: Optimizer) -> None:
         """One step with the mean gradient of the updates since the last one. A shared encoder makes its step with the
         first component that is finished: its owner in `spacy train`."""
         sharing = self.encoder.sharing
-        if sharing is not None and sharing.learning:
-            sharing.step(sgd)
-        parameters = self.named_parameters()
-        divide_gradients(parameters, self.divisor)
-        self.divisor = 0.0
-        self._steps += 1
-        if isinstance(sgd, AdamW):
-            sgd.step(self.name, parameters)
-        else:
-            for shim in self.own_shims.values():
-                shim.finish_update(sgd)
+        with self._forgetting():
+            if sharing is not None and sharing.learning:
+                sharing.step(sgd)
+            parameters = self.named_parameters()
+            divide_gradients(parameters, self.divisor)
+            self.divisor = 0.0
+            if isinstance(sgd, AdamW):
+                sgd.step(self.name, parameters)
+            else:
+                for shim in self.own_shims.values():
+                    shim.finish_update(sgd)
+            self._steps += 1
 
 
 def need_gold(gold: NDArray[T] | None) -> NDArray[T]:

@@ -217,7 +217,8 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         shim = self.encoder
         shim.check_learning(shim.trainable)
         self.sharing.begin(examples)
-        validate_examples(list(examples), "LukeEncoderOwner.update")
+        examples = list(examples)
+        validate_examples(examples, "LukeEncoderOwner.update")
         if listeners := self.word_listeners():
             shim.set_dropout(drop)
             docs = [example.predicted for example in examples]

@@ -64,10 +64,12 @@ class Pending(Protocol):
 
 @dataclass
 class Share:
-    """What one component has taught. weight: what the mean of its losses counts; losses: how many there were since the
-    last step; gradients: of their sum, by the parameter's name."""
+    """What one component has taught. weight: what the mean of its losses counts; forget: makes the component drop what
+    it has learned for this step; losses: how many there were since the last step; gradients: of their sum, by the
+    parameter's name."""
 
     weight: float
+    forget: Callable[[], None]
     losses: float = 0.0
     gradients: dict[str, Tensor] = field(default_factory=dict)
 
@@ -115,13 +117,14 @@ class SharedEncoder:
         return self.learning
 
     @contextlib.contextmanager
-    def teaching(self, name: str, weight: float) -> Iterator[Share]:
-        """Around the passes of a component: their gradients go to its share. Whoever adds them adds to `losses`."""
-        share = self.shares.setdefault(name, Share(weight))
+    def teaching(self, name: str, weight: float, *, forget: Callable[[], None]) -> Iterator[Share]:
+        """Around the passes of a component: their gradients go to its share. Whoever adds them adds to `losses`.
+        forget: see `Share`."""
+        share = self.shares.setdefault(name, Share(weight, forget))
         parameters = self.shim.named_parameters()
-        for key, p in parameters:
-            p.grad = share.gradients.get(key)
         try:
+            for key, p in parameters:
+                p.grad = share.gradients.get(key)
             yield share
         finally:
             for key, p in parameters:
@@ -142,6 +145,10 @@ class SharedEncoder:
         for name, gradient in gradients:
             self.sums[name] = self.sums[name] + gradient if name in self.sums else gradient
 
+    def forget(self, name: str) -> None:
+        """Drop what a component has taught since the last step."""
+        self.shares.pop(name, None)
+
     # ---- a step
 
     @property
@@ -156,18 +163,28 @@ class SharedEncoder:
         self.step(sgd)
 
     def step(self, sgd: Optimizer) -> None:
-        """One step with what all components have taught, or, where a pass waits for gradients, when it is over."""
+        """One step with what all components have taught, or, where a pass waits for gradients, when it is over. A step
+        that ends in an error, as for a gradient that is no number, is forgotten by all of them."""
         if self.pending is not None:
             self.pending.then = partial(self.step, sgd)
             return
         self.shim.changed = True
-        again = bool(self.shares)  # in `nlp.update` with an optimizer each component that has learned makes a step
-        self.gather()
-        if isinstance(sgd, AdamW):
-            parameters = [(f"encoder.{name}", p) for name, p in self.shim.named_parameters()]
-            sgd.step(self.owner, parameters, again=again)
-        else:
-            self.shim.finish_update(sgd)
+        shares = list(self.shares.values())
+        try:
+            self.gather()
+            if isinstance(sgd, AdamW):
+                parameters = [(f"encoder.{name}", p) for name, p in self.shim.named_parameters()]
+                # In `nlp.update` with an optimizer each component that has learned makes a step.
+                sgd.step(self.owner, parameters, again=bool(shares))
+            else:
+                self.shim.finish_update(sgd)
+        except BaseException:
+            for share in shares:
+                share.forget()
+            self.sums.clear()
+            for _, p in self.shim.named_parameters():
+                p.grad = None
+            raise
 
     def gather(self) -> None:
         """Give the parameters their gradients: the sum of the components' means, each as much as it counts, and of what

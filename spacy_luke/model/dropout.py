@@ -5,11 +5,16 @@ draws, 64 bits at once, in a sequence that torch's generator begins: a byte a nu
 two. On other devices it is torch's own.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+# Parts of a module, names of their attributes, and the values of these.
+Mode = list[tuple[nn.Module, str, bool | float]]
 _NEAR = 0.02  # by how much of itself a rate may be rounded to one in bytes
 
 
@@ -35,3 +40,42 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p, self.training)
+
+
+def drop_at(module: nn.Module, rate: float) -> None:
+    """Give every dropout in a module this rate."""
+    for part in module.modules():
+        if (name := _rate_name(part)) is not None:
+            setattr(part, name, float(rate))
+
+
+def mode_of(module: nn.Module) -> Mode:
+    """What says whether a module drops anything out, and how much."""
+    mode: Mode = []
+    for part in module.modules():
+        names = ("training", _rate_name(part))
+        mode += [(part, name, getattr(part, name)) for name in names if name is not None]
+    return mode
+
+
+@contextmanager
+def in_mode(mode: Mode) -> Iterator[None]:
+    """Around passes of a module as it was when `mode_of` was asked."""
+    before: Mode = [(part, name, getattr(part, name)) for part, name, _ in mode]
+    _set(mode)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(mode: Mode) -> None:
+    for part, name, value in mode:
+        setattr(part, name, value)
+
+
+def _rate_name(part: nn.Module) -> str | None:
+    """Of its attribute with a rate; None: it drops nothing out itself."""
+    if isinstance(part, nn.Dropout):
+        return "p"
+    return "dropout" if isinstance(getattr(part, "dropout", None), float) else None  # as of `Attention`

@@ -12,6 +12,8 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 import torch
 from torch import nn
 
+from .dropout import in_mode, mode_of
+
 P = ParamSpec("P")
 R = TypeVar("R")
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -35,7 +37,8 @@ def is_recomputing() -> bool:
 
 
 def recomputed(method: Callable[Concatenate[ModuleT, P], R]) -> Callable[Concatenate[ModuleT, P], R]:
-    """A pass of a layer that can be. One that is called by another is computed again with it."""
+    """A pass of a layer that can be, with the dropout of the first time: when gradients are computed, the module may be
+    in evaluation mode again, or have other rates. One that is called by another is computed again with it."""
 
     @wraps(method)
     def run(module: ModuleT, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,8 +46,10 @@ def recomputed(method: Callable[Concatenate[ModuleT, P], R]) -> Callable[Concate
             return method(module, *args, **kwargs)
         from torch.utils.checkpoint import checkpoint
 
+        mode = mode_of(module)
+
         def alone() -> R:
-            with recomputing(False):
+            with recomputing(False), in_mode(mode):
                 return method(module, *args, **kwargs)
 
         result: R = checkpoint(alone, use_reentrant=False)

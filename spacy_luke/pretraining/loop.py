@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,7 +130,7 @@ def pretrain(
     show = report or _to_console(bar)
     began, measured = time.perf_counter(), []
     model.train()
-    try:
+    with closing(ahead) if ahead is not None else nullcontext(), bar:
         for step in range(state["step"], settings.max_steps):
             parts, position = _take(batches, settings.accumulate)
             rate = optimizer.rate(step, settings.max_steps)
@@ -158,10 +159,6 @@ def pretrain(
                 save_state(model, stepper, state, folder / STATE_FOLDER, identity, processes)
                 if processes.is_main:
                     keep_states(folder, step + 1, keep=settings.keep)
-    finally:
-        if ahead is not None:
-            ahead.close()
-    bar.close()
 
 
 def _start(

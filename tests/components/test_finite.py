@@ -167,6 +167,7 @@ def test_a_gradient_that_is_no_number_makes_no_step():
     ):
         optimizer.step("some", [("w", weights)])
     assert torch.equal(weights, before)
+    assert weights.grad is None
 
 
 def test_gradients_of_listeners(luke):

@@ -173,6 +173,13 @@ def test_gradients_are_those_of_plain_autograd(kind, text):
     assert not sums
 
 
+def test_an_update_by_an_iterator():
+    """It gives the examples once."""
+    nlp, owner, examples = make_pipeline("tagger")
+    owner.update(iter(examples))
+    assert len(owner.sharing.pending.docs) == len(examples)
+
+
 def test_gradients_of_all_components_are_added():
     alone = [gradients([name]) for name in ("tagger", "luke_ner", "textcat")]
     assert_sum(gradients(["tagger", "luke_ner", "textcat"]), *alone)

@@ -42,8 +42,8 @@ def sharing():
     return shim.sharing
 
 
-def teach(sharing, name, weight, losses, factor):
-    with sharing.teaching(name, weight) as share:
+def teach(sharing, name, weight, losses, factor, forget=None):
+    with sharing.teaching(name, weight, forget=forget or (lambda: sharing.forget(name))) as share:
         (factor * sum(p.sum() for _, p in sharing.shim.named_parameters())).backward()
         share.losses += losses
 

@@ -15,6 +15,7 @@ from spacy_luke.distributed.processes import Processes
 from spacy_luke.pretraining.loop import LoopSettings, _Learner, pretrain
 from spacy_luke.pretraining.optimizer import OptimizerSettings, make_stepper
 from spacy_luke.pretraining.stream import Position
+from spacy_luke.stores.progress import ProgressBar
 
 SETTINGS = LoopSettings(max_steps=12, log_every=5, save_every=4)
 ADAM = OptimizerSettings(learn_rate=0.01, warmup_steps=3)
@@ -156,6 +157,15 @@ def test_a_loss_that_is_no_number_names_its_batch(tmp_path):
     assert all(torch.isfinite(p).all() for p in model.parameters())
     whole = train(tmp_path / "whole")  # the last saved state is good to go on from
     assert same(whole, train(tmp_path / "run", resume=True))
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_run_that_fails_leaves_no_bar(tmp_path, ahead, monkeypatch):
+    closed, close = [], ProgressBar.close
+    monkeypatch.setattr(ProgressBar, "close", lambda bar: closed.append(close(bar)))
+    with pytest.raises(Stopped):
+        train(tmp_path, replace(SETTINGS, ahead=ahead), batches=stop_after(3))
+    assert len(closed) == 1
 
 
 def test_a_gradient_that_is_no_number_is_never_saved(tmp_path):

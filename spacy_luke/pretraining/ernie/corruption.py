@@ -149,12 +149,7 @@ def ernie_stream(
 
     def stream(position: Position) -> Iterator[tuple[ErnieBatch, Position]]:
         batches = batch_instances(
-            source,
-            position,
-            size=size,
-            pieces_of=lambda drawn: len(source.read(drawn).pieces_N),
-            rank=rank,
-            world_size=world_size,
+            source, position, size=size, pieces_of=source.pieces_of, rank=rank, world_size=world_size
         )
         for drawn, after in batches:
             number = after.batches - world_size + rank + 1

@@ -54,19 +54,16 @@ class Records:
             raise IndexError(f"{self.path} has the records 0 to {len(self) - 1}, but record {i} was asked for.")
         return self.values[self.starts[i] : self.starts[i + 1]].astype(np.int64) - 1
 
+    def pieces_of(self, i: int, *, name: str) -> int:
+        """Pieces of the instance in record i, by its mask alone. Raises ValueError as `from_record` does."""
+        size, start = _places(int(self.sizes[i]), name), int(self.starts[i])
+        return _pieces(self.values[start + size : start + 2 * size].astype(np.int64) - 1, name)
+
 
 def from_record(record: np.ndarray, *, name: str) -> Instance:
     """The instance in a record (6 S + 1,), without padding. name: for messages. Raises ValueError where it is none."""
-    size, rest = divmod(len(record), INSTANCE_PARTS)
-    if rest != 1 or size == 0:
-        raise ValueError(
-            f"{name}: expected 6 S + 1 numbers (1,537 for windows of 256 pieces), but it has {len(record)}: it is not "
-            "a record of ERNIE's pretraining, or it is cut."
-        )
-    pieces, real, types, labels, entities, marks = record[:-1].reshape(INSTANCE_PARTS, size)
-    n = int(real.sum())
-    if not (real[:n] == 1).all() or real[n:].any():
-        raise ValueError(f"{name}: expected a mask of ones followed by zeros, but it is {_shown(real)}.")
+    pieces, real, types, labels, entities, marks = record[:-1].reshape(INSTANCE_PARTS, _places(len(record), name))
+    n = _pieces(real, name)
     if (pieces[:n] < 0).any() or not np.isin(types[:n], (0, 1)).all() or record[-1] not in (0, 1):
         raise ValueError(
             f"{name}: expected pieces from 0, token types of 0 and 1, and 0 or 1 at the end; it is damaged."
@@ -81,6 +78,25 @@ def from_record(record: np.ndarray, *, name: str) -> Instance:
             f"{name}: its entities stand where its mask has no 1, or on padding or the first piece; it is damaged."
         )
     return Instance(pieces[:n], types[:n], labels[:n], entities[:n], bool(record[-1]), name)
+
+
+def _places(numbers: int, name: str) -> int:
+    """S of a record with so many numbers."""
+    size, rest = divmod(numbers, INSTANCE_PARTS)
+    if rest != 1 or size == 0:
+        raise ValueError(
+            f"{name}: expected 6 S + 1 numbers (1,537 for windows of 256 pieces), but it has {numbers}: it is not "
+            "a record of ERNIE's pretraining, or it is cut."
+        )
+    return size
+
+
+def _pieces(real: np.ndarray, name: str) -> int:
+    """How many a mask (S,) has."""
+    n = int(real.sum())
+    if n < 1 or not (real[:n] == 1).all() or real[n:].any():
+        raise ValueError(f"{name}: expected a mask of ones followed by zeros, but it is {_shown(real)}.")
+    return n
 
 
 def _read_index(path: Path) -> tuple[np.dtype, np.ndarray, np.ndarray]:

@@ -18,7 +18,10 @@ from .records import Records, from_record
 
 
 class ErnieSource(InstanceSource[InstanceT], Protocol[InstanceT]):
-    """What is drawn of it is read by the process that learns from it."""
+    """What is drawn of it is read by the process that learns from it, once: `read` may count in `counts`. pieces_of:
+    of what `read` gives."""
+
+    def pieces_of(self, drawn: InstanceT) -> int: ...
 
     def read(self, drawn: InstanceT) -> Instance: ...
 
@@ -215,6 +218,9 @@ class DocumentSource:
                 )
             position = replace(position, epoch=position.epoch + 1, start=0, used=0)
 
+    def pieces_of(self, drawn: Instance) -> int:
+        return len(drawn.pieces_N)
+
     def read(self, drawn: Instance) -> Instance:
         return drawn
 
@@ -262,10 +268,12 @@ class RecordSource:
                 yield int(order[i]), replace(position, used=i + 1)
             position = replace(position, epoch=position.epoch + 1, used=0)
 
+    def pieces_of(self, drawn: int) -> int:
+        return self.records.pieces_of(drawn, name=self._name(drawn))
+
     def read(self, drawn: int) -> Instance:
-        number = drawn
-        name = f"{self.records.path.name}, record {number}"
-        instance = from_record(self.records[number], name=name)
+        name = self._name(drawn)
+        instance = from_record(self.records[drawn], name=name)
         if (highest := max(instance.pieces_N.max(), instance.labels_N.max())) >= self.pieces:
             raise ValueError(
                 f"{name} has piece {highest}, but the tokenizer has {self.pieces:,}: the records were made for another "
@@ -289,3 +297,6 @@ class RecordSource:
         entities_N = instance.entities_N.copy()
         entities_N[at] = rows
         return replace(instance, entities_N=entities_N)
+
+    def _name(self, drawn: int) -> str:
+        return f"{self.records.path.name}, record {drawn}"

@@ -64,12 +64,14 @@ def _measure(batch: ErnieBatch, losses: Sequence[Tensor], logits: Sequence[Tenso
     one = torch.ones((), device=losses[0].device)
     measured = {name: (loss.detach(), one) for name, loss in zip(("mlm", "nsp", "dea"), losses)}
     gold = (batch.pieces_K, batch.random_B, batch.gold_A)
-    for name, scores, right in zip(("mlm_acc", "nsp_acc", "dea_acc"), logits, gold):
-        hits = (scores.argmax(-1) == right).float() if len(right) else right.float()
-        measured[name] = (hits.sum(), one * len(right))
+    hits = {
+        name: (scores.argmax(-1) == right).float() if len(right) else right.float()
+        for name, scores, right in zip(("mlm", "nsp", "dea"), logits, gold)
+    }
+    measured.update({f"{name}_acc": (x.sum(), one * len(x)) for name, x in hits.items()})
     for kind, name in enumerate(CORRUPTIONS):
         chosen = batch.kinds_A == kind
-        measured[f"dea_acc_{name}"] = ((hits * chosen).sum(), chosen.sum())
+        measured[f"dea_acc_{name}"] = ((hits["dea"] * chosen).sum(), chosen.sum())
     if batch.allowed_AC is None:
         chance = one * len(batch.gold_A) / max(1, len(batch.candidates_CH) - 1)
     else:

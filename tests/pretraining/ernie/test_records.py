@@ -170,6 +170,24 @@ def test_a_damaged_record(place, value, message):
         from_record(record, name="record 3")
 
 
+def test_pieces_by_the_mask_alone(tmp_path):
+    """Records of other data, and those without a piece, would fill a batch for ever."""
+    record = to_record(make_instance([5, 6, 7, 8], {1}, {2}), 6)
+    hole, empty = record.copy(), record.copy()
+    hole[6 + 2] = 0
+    empty[6:12] = 0
+    with RecordWriter(tmp_path / "made") as writer:
+        for values in (record, to_record(make_instance([5, 6], {1}, {1}), 3), hole, empty, record[:-1]):
+            writer.add(values)
+    records = Records(tmp_path / "made")
+    assert [records.pieces_of(i, name="") for i in range(2)] == [4, 2]
+    for i, message in ((2, "a mask of ones followed by zeros"), (3, "a mask of ones"), (4, "expected 6 S")):
+        with pytest.raises(ValueError, match=f"record {i}: .*{message}"):
+            records.pieces_of(i, name=f"record {i}")
+        with pytest.raises(ValueError, match=f"record {i}: .*{message}"):
+            from_record(records[i], name=f"record {i}")
+
+
 def test_a_record_of_another_length():
     with pytest.raises(ValueError, match="record 3: expected 6 S"):
         from_record(np.zeros(12), name="record 3")

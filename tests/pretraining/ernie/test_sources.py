@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from spacy_luke.pretraining.ernie.corruption import ernie_stream
 from spacy_luke.pretraining.ernie.instances import SourceDocument
 from spacy_luke.pretraining.ernie.sources import (
     make_document_source,
@@ -95,10 +96,7 @@ def shown(source, batch):
 
 
 def batches_of(source, position=Position(), *, size, pieces=None, **share):
-    def count(drawn):
-        return len(source.read(drawn).pieces_N)
-
-    return batch_instances(source, position, size=BatchSize(size, pieces), pieces_of=count, **share)
+    return batch_instances(source, position, size=BatchSize(size, pieces), pieces_of=source.pieces_of, **share)
 
 
 @pytest.mark.parametrize("pieces", [None, 200])
@@ -170,6 +168,22 @@ def test_entities_without_a_vector_are_counted(bound, make_vectors):
     assert source.counts["mentions"] >= 47
     assert source.counts["without a vector"] > 20
     assert {int(e) for x in instances for e in x.entities_N} == {-1, 0, 1, 2}
+
+
+@pytest.mark.parametrize("pieces", [None, 60])
+def test_what_a_batch_reads_is_counted_once(bound, record_file, pieces):
+    """Records, of which one more than a batch holds is looked at where it is full of pieces."""
+    source = make_record_source(str(record_file))(**bound)
+    stream = ernie_stream(source, bound["vectors"], {}, BatchSize(3, pieces), seed=0)
+    batches = [batch for batch, _ in islice(stream(Position()), 6)]
+    assert source.counts["mentions"] == sum(len(batch.gold_A) for batch in batches) > 20
+
+
+def test_pieces_of_what_is_drawn(make_source):
+    source = make_source()
+    lengths = [(source.pieces_of(x), len(source.read(x).pieces_N)) for x, _ in islice(source.instances(Position()), 30)]
+    assert all(told == found for told, found in lengths)
+    assert len(set(lengths)) > 3
 
 
 def test_numbers_of_records(bound, record_file, tmp_path, make_vectors):
