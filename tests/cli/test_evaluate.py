@@ -107,6 +107,11 @@ def test_gold_entities_take_the_place_of_luke_ner(everything, tmp_path):
     assert scores["relations_r"] == scores["relations_strict_r"] == 1.0  # none = null: every pair has a relation
     assert "'luke_qa' is not scored" in text
     assert "'luke_cloze' is not scored" in text
+    nlp = spacy.load(folder / "pipeline")
+    names = list(nlp.pipe_names)
+    found = evaluate(nlp, tmp_path / "gold.spacy", given=Given(entities=True), component="luke_relation")
+    assert [str(x) for x in found.docs[0].ents] == [str(x) for x in gold.ents]
+    assert nlp.pipe_names == names
 
 
 def test_gold_mentions_and_pairs(tmp_path):
