@@ -133,7 +133,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
                 f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set "
                 "it to at most that, or to null."
             )
-        return QuestionInput(
+        task = QuestionInput(
             self.tokenizer,
             config.token_types,
             window,
@@ -144,6 +144,13 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
             self.max_entities,
             self.entity_row if knows_entities else lambda title: None,
         )
+        if task.question_room < 1:
+            raise ValueError(
+                f"'{self.name}' needs a window of at least {self.max_answer_pieces + 5} pieces, for a question and an "
+                f"answer of max_answer_pieces = {self.max_answer_pieces}, but it has {window}. Set a smaller "
+                "max_answer_pieces" + (", or a larger window." if window < config.max_window else ".")
+            )
+        return task
 
     def linked(self, doc: Doc) -> list[Span]:
         return [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
