@@ -264,12 +264,14 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
             set_rows(example.predicted, QUESTIONS, asked_questions(example))
-        found = self.predict(example.predicted for example in examples)
-        differences = np.array([x.difference for some in found for x in some if x.answers])
-        if self.scorer is None or not len(differences):
+        if self.scorer is None or not any(get_questions(example.predicted) for example in examples):
             missing = "a scorer" if self.scorer is None else "questions in doc._.luke_questions of the examples"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
         self._check_questions(examples, least)
+        found = self.predict(example.predicted for example in examples)
+        differences = np.array([x.difference for some in found for x in some if x.answers])
+        if not len(differences):
+            raise ValueError(f"'{self.name}' cannot be tuned: the Docs of all questions are empty.")
         steps = np.quantile(differences, np.linspace(0, 1, _THRESHOLDS), method="nearest")
         thresholds = sorted({0.0, float(steps[0]) - 1.0, *steps.tolist()})
         best, f1 = best_by_score(self, "no_answer_threshold", thresholds, examples, found, metric="qa_f")
