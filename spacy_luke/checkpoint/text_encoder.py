@@ -32,9 +32,10 @@ class _Text:
 
 class TextEncoder:
     """The mean of an encoder's last word states over all pieces of a text, [CLS] and [SEP] among them; of a long text
-    over its first window. normalise: to length 1."""
+    over its first window. normalise: to length 1. gpu_id: -1 for the CPU; None: a GPU where torch has one. Raises
+    ValueError for a GPU that it has not."""
 
-    def __init__(self, checkpoint: LukeCheckpoint, *, normalise: bool = True):
+    def __init__(self, checkpoint: LukeCheckpoint, *, normalise: bool = True, gpu_id: int | None = None):
         if checkpoint.tokenizer is None:
             raise ValueError("The checkpoint has no tokenizer. Expected its files beside the weights.")
         self.tokenizer, self.normalise = checkpoint.tokenizer, normalise
@@ -45,8 +46,7 @@ class TextEncoder:
         self.encoder.load_state_dict(
             {n[len(prefix) :]: x for n, x in checkpoint.tensors.items() if n.startswith(prefix)}
         )
-        if torch.cuda.is_available():
-            self.encoder.cuda()
+        self.encoder.to(_device_of(gpu_id))
 
     @property
     def size(self) -> int:
@@ -80,3 +80,14 @@ class TextEncoder:
                 means = torch.nn.functional.normalize(means, dim=-1)
             vectors_ED[[x.place for x in batch]] = means.cpu().numpy()
         return vectors_ED
+
+
+def _device_of(gpu_id: int | None) -> torch.device:
+    if gpu_id is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if gpu_id >= torch.cuda.device_count():
+        raise ValueError(
+            f"Expected one of the {torch.cuda.device_count()} GPUs that torch sees, from 0 on, or -1 for the CPU, but "
+            f"the GPU asked for is {gpu_id}."
+        )
+    return torch.device("cpu") if gpu_id < 0 else torch.device("cuda", gpu_id)

@@ -24,13 +24,17 @@ def embed_entities_cli(
     engine: str = typer.Option("processes", help=f"Where vectors are made: {ENGINE_HELP}"),
     workers: int = typer.Option(1, min=1, help="Processes, each with an encoder and one core if there are several"),
     address: str | None = typer.Option(None, help=ADDRESS_HELP),
+    gpu_id: int | None = typer.Option(
+        None, "--gpu-id", "-g", help="GPU of all workers, or -1 for the CPU; by default a GPU where there is one"
+    ),
 ) -> None:
     """Make a vector of each entity from its title and description: the mean of an encoder's last states.
 
     After entities were added (build-kb --add-to), only their vectors are made; a run that was stopped goes on. A linker
     that was trained with vectors of the same encoder needs no training for new ones.
     """
-    encoder = TextEncoder(read_checkpoint(find_source(weights), entities="special"), normalise=normalise)
+    checkpoint = read_checkpoint(find_source(weights), entities="special")
+    encoder = TextEncoder(checkpoint, normalise=normalise, gpu_id=gpu_id)
     found, made = embed_entities(
         EntityKB.open(kb),
         encoder,

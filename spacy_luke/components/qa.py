@@ -133,7 +133,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
                 f"'{self.name}' has window = {window}, but its encoder reads {config.max_window} pieces at once. Set "
                 "it to at most that, or to null."
             )
-        return QuestionInput(
+        task = QuestionInput(
             self.tokenizer,
             config.token_types,
             window,
@@ -144,6 +144,13 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
             self.max_entities,
             self.entity_row if knows_entities else lambda title: None,
         )
+        if task.question_room < 1:
+            raise ValueError(
+                f"'{self.name}' needs a window of at least {self.max_answer_pieces + 5} pieces, for a question and an "
+                f"answer of max_answer_pieces = {self.max_answer_pieces}, but it has {window}. Set a smaller "
+                "max_answer_pieces" + (", or a larger window." if window < config.max_window else ".")
+            )
+        return task
 
     def linked(self, doc: Doc) -> list[Span]:
         return [] if self.entities is None else [span for span in self.entities(doc) if span.kb_id_]
@@ -257,12 +264,14 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         for example in examples:
             set_rows(example.predicted, QUESTIONS, asked_questions(example))
-        found = self.predict(example.predicted for example in examples)
-        differences = np.array([x.difference for some in found for x in some if x.answers])
-        if self.scorer is None or not len(differences):
+        if self.scorer is None or not any(get_questions(example.predicted) for example in examples):
             missing = "a scorer" if self.scorer is None else "questions in doc._.luke_questions of the examples"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
         self._check_questions(examples, least)
+        found = self.predict(example.predicted for example in examples)
+        differences = np.array([x.difference for some in found for x in some if x.answers])
+        if not len(differences):
+            raise ValueError(f"'{self.name}' cannot be tuned: the Docs of all questions are empty.")
         steps = np.quantile(differences, np.linspace(0, 1, _THRESHOLDS), method="nearest")
         thresholds = sorted({0.0, float(steps[0]) - 1.0, *steps.tolist()})
         best, f1 = best_by_score(self, "no_answer_threshold", thresholds, examples, found, metric="qa_f")

@@ -190,15 +190,18 @@ class LukeRelation(ThresholdClassifier):
 
     # ---- predictions
 
-    def scored(self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]) -> Iterator[ScoredUnits]:
-        scored = super().scored(docs, asked, lost)
+    def with_mentions(
+        self, docs: Sequence[Doc], asked: Sequence[Units], scored: Iterable[ScoredUnits]
+    ) -> Iterator[ScoredUnits]:
         if not (self.between or self.mention_scores):
-            return scored
+            yield from scored
+            return
         about = partial(
             Sides, getter=self.getter, classes=self.classes, between=self.between, scores=self.mention_scores
         )
         sides = list(map(about, docs, asked))
-        return (some._replace(logits_UL=sides[some.owner].tell(some.number_U, some.logits_UL)) for some in scored)
+        for some in scored:
+            yield some._replace(logits_UL=sides[some.owner].tell(some.number_U, some.logits_UL))
 
     def read(self, scored: ScoredUnits) -> NDArray[np.float64]:
         """A row (number of the pair, class, probability) for each relation found."""

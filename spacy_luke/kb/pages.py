@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
+from ..text.scripts import ALONE
 from ..wikipedia.dumps import Page, read_pages
 from ..wikipedia.wikitext import Wiki, read_article
 
@@ -26,7 +27,10 @@ _PERSON = re.compile(r"\[\[\s*Category\s*:\s*(?:Living people|[^\]|\n]*\b(?:birt
 _SENTENCE = re.compile(r".*?(?:[^\s.(][^\s.(]{2,}|\d|\))[.!?](?=\s+[^a-z\s]|\s*$)|.*?[。！？]", re.DOTALL)
 _EMPTY_BRACKETS = re.compile(r"\(\s*[,;:\s]*\)")
 _LED_BRACKETS = re.compile(r"\(\s*[,;:][,;:\s]*")
+_ALONE = re.compile(f"[{ALONE}]")
+_UP_TO_A_WORD = re.compile(rf".*(?:[{ALONE}]|(?= ))", re.DOTALL)
 LONGEST = 400  # characters of a description; the last word is not cut
+_LEAST_WORDS, _LEAST_ALONE = 3, 7  # of a line that is no title: words, or characters of scripts without blanks
 
 
 class PageFacts(NamedTuple):
@@ -96,12 +100,19 @@ def _check_wiki(wiki: Wiki, path: Path, wikis: dict[str, Path]) -> None:
 
 def first_sentence(text: str) -> str:
     """The first sentence of an article's text, without what empty templates left in brackets."""
-    paragraph = next((line.strip() for line in text.splitlines() if len(line.split()) > 2), "")
+    paragraph = next(filter(_is_prose, map(str.strip, text.splitlines())), "")
     paragraph = _LED_BRACKETS.sub("(", _EMPTY_BRACKETS.sub("", paragraph))
     paragraph = " ".join(paragraph.split()).replace(" ,", ",").replace(" .", ".")
     match = _SENTENCE.match(paragraph)
     sentence = match[0] if match else paragraph
-    return sentence if len(sentence) <= LONGEST else sentence[:LONGEST].rpartition(" ")[0]
+    if len(sentence) <= LONGEST:
+        return sentence
+    whole = _UP_TO_A_WORD.match(sentence[:LONGEST])
+    return (whole[0] if whole else sentence[:LONGEST]).rstrip()
+
+
+def _is_prose(line: str) -> bool:
+    return len(line.split()) >= _LEAST_WORDS or len(_ALONE.findall(line)) >= _LEAST_ALONE
 
 
 # ---- by tasks

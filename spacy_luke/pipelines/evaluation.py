@@ -73,21 +73,19 @@ def evaluate(
     it itself (`doc._.luke_scope`). Raises ValueError where two components have scores of one name, and
     where nothing can be scored.
     """
-    chosen = _choose(nlp, component)
-    if given.entities or given.links:
-        finders = [proc.name for proc in luke_components(nlp) if isinstance(proc, LukeNER)]
-        nlp.select_pipes(disable=finders)
-        chosen = [proc for proc in chosen if proc.name not in finders]
+    needless = LukeNER if given.entities or given.links else ()
+    chosen = [proc for proc in _choose(nlp, component) if not isinstance(proc, needless)]
     examples = read_gold(nlp, data, given)
     _check_labels(entities, [example.reference for example in examples], data)
     for doc in (example.reference for example in examples):
-        if not entities.is_full and not get_scopes(doc):
-            set_scopes(doc, {ENTITIES: entities})
-    start = perf_counter()
-    asked = nlp.pipe(example.predicted for example in examples)
-    with ProgressBar(asked, "evaluating", total=len(examples), unit="doc", show=progress) as docs:
-        examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
-    seconds = perf_counter() - start
+        if not entities.is_full:
+            set_scopes(doc, {ENTITIES: entities, **get_scopes(doc)})
+    with nlp.select_pipes(disable=[proc.name for proc in luke_components(nlp) if isinstance(proc, needless)]):
+        start = perf_counter()
+        asked = nlp.pipe(example.predicted for example in examples)
+        with ProgressBar(asked, "evaluating", total=len(examples), unit="doc", show=progress) as docs:
+            examples = [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
+        seconds = perf_counter() - start
     words = sum(len(example.predicted) for example in examples)
     scored = _score(chosen, examples)
     if not any(one.table.totals for one in scored):

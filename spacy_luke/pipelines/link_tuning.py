@@ -6,10 +6,9 @@ import numpy as np
 from spacy.language import Language
 from spacy.training import Example
 
-from ..annotations import NIL
 from ..components.linker.component import LukeLinker
-from ..components.linker.gold import gold_links
-from ..components.thresholds import check_positives, precise_threshold
+from ..components.linker.gold import count_links
+from ..components.thresholds import precise_threshold
 from ..scorers.reliability import Judged, judged
 from .score_tables import items_of
 
@@ -26,18 +25,17 @@ def tune_links(
     calibrate: bool,
 ) -> dict[str, float]:
     """With calibrate fit temperature and shift to the links of the mentions that the getter finds in the predicted
-    Docs; with precision choose the lowest threshold at which this share of the links that are shown is right.
+    Docs. Then choose the best threshold (see `LukeLinker.tune`); with precision the lowest one at which this share of
+    the links that are shown is right.
 
-    RETURNS: what was found, as `tune` does. Raises ValueError for fewer than `least` gold mentions with an entity where
-    a threshold is chosen.
+    RETURNS: what was found, as `tune` does. Raises ValueError for fewer than `least` gold mentions with an entity.
     """
+    total = count_links(examples, least, name=proc.name, ignore=proc.labels_ignore)
     judged = _judge_all(proc, examples)
     scores, right = [score for score, _ in judged], [x for _, x in judged]
     fitted = proc.fit_calibration(scores, right, nlp=nlp, least=least) if calibrate else {}
     if precision is None:
-        return fitted
-    total = sum(gold != NIL for example in examples for gold in gold_links(example, proc.labels_ignore)[1])
-    check_positives(total, least, name=proc.name, what="gold mentions with an entity")
+        return {**proc.tune(examples, nlp=nlp, least=least), **fitted}
     score_N = proc.calibrated(np.array(scores))
     threshold, reached, f1 = precise_threshold(
         score_N, np.array(right, dtype=bool), total=total, precision=precision, least=least

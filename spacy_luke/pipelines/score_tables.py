@@ -84,7 +84,7 @@ def items_of(proc: LukeComponent | SoftTextCategorizer) -> ItemReader | None:
         return type_items
     if isinstance(proc, LukeQA | LukeCloze):
         return partial(answer_items, asked=QUESTIONS if isinstance(proc, LukeQA) else QUERIES)
-    return relation_items if isinstance(proc, LukeRelation) else None
+    return partial(relation_items, none=proc.none) if isinstance(proc, LukeRelation) else None
 
 
 def reliability_rows(reliability: Reliability) -> list[ScoreRow]:
@@ -141,7 +141,7 @@ def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc]) -> ScoreT
 
 
 def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
-    counts = Counter(row.label for doc in golds for row in get_relation_rows(doc) or [])
+    counts = Counter(row.label for doc in golds for row in get_relation_rows(doc) or [] if row.label != proc.none)
     pairs = sum(len(get_pair_rows(doc) or []) for doc in golds)
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from spacy.language import Language
@@ -74,13 +75,12 @@ def teach(nlp: Language, docs: Sequence[Doc], components: Sequence[str]) -> Iter
     said: list[list[Taught]] = [[] for _ in docs]
     last = max(nlp.pipe_names.index(name) for name in components)
     for name, proc in nlp.pipeline[: last + 1]:
-        if name in components and isinstance(proc, LukeNER):
-            taught, found = _of_spans(proc, docs)
-            proc.set_annotations(docs, found)
-        else:
-            taught = _of_units(proc, docs) if name in components and isinstance(proc, UnitClassifier) else []
+        if name not in components or not isinstance(proc, Teacher):
             docs = list(proc.pipe(docs)) if hasattr(proc, "pipe") else [proc(doc) for doc in docs]
-        for mine, one in zip(said, taught):
+            continue
+        taught, found = _of_spans(proc, docs) if isinstance(proc, LukeNER) else _of_units(proc, docs)
+        proc.set_annotations(docs, found)
+        for mine, one in zip(said, taught, strict=True):
             mine.append(one)
     for doc, mine in zip(docs, said):
         for name, proc in nlp.pipeline:
@@ -112,19 +112,21 @@ def _of_spans(ner: LukeNER, docs: Sequence[Doc]) -> tuple[list[Taught], list[Fou
     return taught, [FoundSpans.joined(parts) for parts in found]
 
 
-def _of_units(proc: UnitClassifier, docs: Sequence[Doc]) -> list[Taught]:
-    """The probabilities of the labels of each unit that the component asks about."""
+def _of_units(proc: UnitClassifier, docs: Sequence[Doc]) -> tuple[list[Taught], list[Any]]:
+    """The probabilities of the labels of each unit that the component asks about, as its head gives them, and what is
+    found."""
     asked: list[Units] = [proc.asked(doc) for doc in docs]
     rows: list[list[tuple[int, np.ndarray]]] = [[] for _ in docs]
     lost: list[list[int]] = [[] for _ in docs]
-    for some in UnitClassifier.scored(proc, docs, asked, lost):
+    scored = list(proc.scored_by_head(docs, asked, lost))
+    for some in scored:
         rows[some.owner] += zip(some.number_U.tolist(), distributions(some.logits_UL, several=proc.multi_label))
     labels = tuple(label or "" for label in proc.classes)
     taught = []
     for doc, units, known in zip(docs, asked, rows):
         places = [_characters(doc, units.places(number)) for number, _ in known]
         taught.append(_taught(proc.name, labels, places, np.array([row for _, row in known])))
-    return taught
+    return taught, proc.found(docs, asked, proc.with_mentions(docs, asked, scored), lost)
 
 
 def _taught(name: str, labels: tuple[str, ...], places: Sequence[list[int]], rows: np.ndarray) -> Taught:

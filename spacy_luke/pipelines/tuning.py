@@ -97,16 +97,14 @@ def _tune(
     calibrate: bool,
 ) -> dict[str, float]:
     options: dict[str, Any] = {"gold_mentions": True} if gold_mentions else {}
-    fitted: dict[str, float] = {}
     if isinstance(proc, LukeLinker):
         if not gold_mentions:
-            fitted = tune_links(proc, examples, nlp=nlp, least=least, precision=precision, calibrate=calibrate)
-        if precision is not None:
-            return fitted
+            return tune_links(proc, examples, nlp=nlp, least=least, precision=precision, calibrate=calibrate)
     elif isinstance(proc, Calibrated):
         options |= {"calibrate": calibrate} | ({} if precision is None else {"precision": precision})
     tunable: Any = proc  # which has `tune`, see `_find_tunable`
-    return {**tunable.tune(examples, nlp=nlp, least=least, **options), **fitted}
+    found: dict[str, float] = tunable.tune(examples, nlp=nlp, least=least, **options)
+    return found
 
 
 def prepare_examples(

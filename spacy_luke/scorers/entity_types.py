@@ -3,16 +3,26 @@ evaluation of ERNIE and LUKE counts them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.scorer import PRFScore
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
 from ..annotations import TYPES, TYPES_TASK, get_scope, get_types
 from .counts import per_type, total_of
 from .places import Place, gold_place_finder
+
+
+class TypedMention(NamedTuple):
+    """Gold and predicted types that count of a gold mention, characters of the predicted text of document number
+    `doc`. scores: of what is predicted."""
+
+    doc: int
+    place: Place
+    gold: set[str]
+    predicted: set[str]
+    scores: dict[str, float]
 
 
 @registry.scorers("spacy-luke.typing_scorer.v1")
@@ -37,7 +47,7 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     scores_of: dict[str, PRFScore] = defaultdict(PRFScore)
     n = equal = 0
     precision = recall = 0.0
-    for gold, predicted in _type_sets(examples):
+    for _, _, gold, predicted, _ in read_types(examples):
         n += 1
         equal += gold == predicted
         right = gold & predicted
@@ -63,21 +73,18 @@ def score_types(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     return scores if n else dict.fromkeys(scores)
 
 
-def _type_sets(examples: Iterable[Example]) -> Iterator[tuple[set[str], set[str]]]:
-    """Gold and predicted types of each gold mention."""
-    for example in examples:
+def read_types(examples: Iterable[Example]) -> Iterator[TypedMention]:
+    """The mentions that are scored, see `score_types`."""
+    for i, example in enumerate(examples):
         if TYPES not in example.reference.spans:
             continue
+        find = gold_place_finder(example)
         gold: dict[Place, set[str]] = {}
         for span in example.reference.spans[TYPES]:
-            gold.setdefault((span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
-        find = gold_place_finder(example)
+            gold.setdefault(find(span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
         scope = get_scope(example.reference, TYPES_TASK)
         for place, types in gold.items():
             if not scope.is_open(types):
-                yield scope.scored(types, _predicted_types(example.predicted, find(*place)))
-
-
-def _predicted_types(doc: Doc, place: Place) -> set[str]:
-    span = doc.char_span(*place)
-    return set() if span is None else set(get_types(span))
+                span = example.predicted.char_span(*place)
+                scores = {} if span is None else get_types(span)
+                yield TypedMention(i, place, *scope.scored(types, set(scores)), scores)

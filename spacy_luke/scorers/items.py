@@ -13,21 +13,16 @@ from spacy.training import Example
 from ..annotations import (
     NIL,
     QUERIES,
-    RELATIONS_TASK,
-    TYPES,
-    TYPES_TASK,
     get_gold_entities,
     get_linked,
-    get_pair_rows,
-    get_relation_rows,
-    get_scope,
-    get_types,
     scored_spans,
 )
 from .counts import get_scores, get_spans, gold_key
+from .entity_types import read_types
 from .linking import read_links
 from .places import Place, gold_place_finder, unknown_places
 from .questions import read_asked
+from .relations import read_relations
 
 Places = tuple[Place, ...]
 
@@ -76,44 +71,18 @@ def entity_items(examples: Iterable[Example], *, spans_key: str | None = None, e
 def type_items(examples: Iterable[Example]) -> list[ScoredItem]:
     """Of the mentions of the gold doc.spans["luke_types"]."""
     items: list[ScoredItem] = []
-    for i, example in enumerate(examples):
-        if TYPES not in example.reference.spans:
-            continue
-        find = gold_place_finder(example)
-        gold: dict[Place, set[str]] = {}
-        for span in example.reference.spans[TYPES]:
-            gold.setdefault(find(span.start_char, span.end_char), set()).update([span.label_] if span.label_ else [])
-        scope = get_scope(example.reference, TYPES_TASK)
-        for place, labels in sorted(gold.items()):
-            if scope.is_open(labels):
-                continue
-            span = example.predicted.char_span(*place)
-            types = {} if span is None else get_types(span)
-            items += _labelled(i, (place,), *scope.scored(labels, set(types)), types)
+    for x in sorted(read_types(examples), key=lambda x: (x.doc, x.place)):
+        items += _labelled(x.doc, (x.place,), x.gold, x.predicted, x.scores)
     return items
 
 
-def relation_items(examples: Iterable[Example]) -> list[ScoredItem]:
-    """Of all pairs, or of those that the gold gives."""
-    items: list[ScoredItem] = []
-    for i, example in enumerate(examples):
-        rows, given = get_relation_rows(example.reference), get_pair_rows(example.reference)
-        if rows is None:
-            continue
-        find = gold_place_finder(example)
-        gold: dict[Places, set[str]] = {}
-        for row in rows:
-            gold.setdefault((find(*row[:2]), find(*row[2:4])), set()).add(row.label)
-        pairs = None if given is None else {(find(a, b), find(c, d)) for a, b, c, d in given}
-        found: dict[Places, dict[str, float]] = {}
-        for a, b, c, d, label, score in get_relation_rows(example.predicted) or []:
-            if pairs is None or ((a, b), (c, d)) in pairs:
-                found.setdefault(((a, b), (c, d)), {})[label] = score
-        scope = get_scope(example.reference, RELATIONS_TASK)
-        for pair in sorted(gold.keys() | found.keys()):
-            scores = found.get(pair, {})
-            items += _labelled(i, pair, *scope.scored(gold.get(pair, set()), set(scores)), scores)
-    return items
+def relation_items(examples: Iterable[Example], *, none: str | None = None) -> list[ScoredItem]:
+    """Of all pairs, or of those that the gold gives. none: the label for "no relation", which is none."""
+    return [
+        ScoredItem(x.doc, key[:2], key[2], key in x.gold, key in x.predicted, x.scores.get(key))
+        for x in read_relations(examples, none=none)
+        for key in sorted(x.gold | x.predicted)
+    ]
 
 
 def link_items(examples: Iterable[Example], *, spans_key: str | None = None) -> list[ScoredItem]:

@@ -24,10 +24,12 @@ EntityLabels = dict[Place, frozenset[str]]
 
 
 class DocRelations(NamedTuple):
-    """Gold and predicted relations of a document, in characters of the prediction's text."""
+    """Gold and predicted relations of document number `doc` that count, in characters of the prediction's text."""
 
+    doc: int
     gold: set[Key]
     predicted: set[Key]
+    scores: dict[Key, float]  # of what is predicted
     pairs: set[Pair] | None  # those that were given
     gold_entities: EntityLabels
     predicted_entities: EntityLabels
@@ -72,7 +74,7 @@ def score_relations(
     scores_of: dict[str, PRFScore] = defaultdict(PRFScore)
     strict = PRFScore()
     n_pairs = n_right = 0
-    for found in _read(examples, none, spans_key):
+    for found in read_relations(examples, none=none, spans_key=spans_key):
         for _, _, label in found.predicted & found.gold:
             scores_of[label].tp += 1
         for _, _, label in found.predicted - found.gold:
@@ -97,21 +99,24 @@ def score_relations(
     return scores
 
 
-def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) -> Iterator[DocRelations]:
-    for example in examples:
+def read_relations(
+    examples: Iterable[Example], *, none: str | None, spans_key: str | None = None
+) -> Iterator[DocRelations]:
+    """What counts, see `score_relations`."""
+    for i, example in enumerate(examples):
         gold_doc, doc = example.reference, example.predicted
         gold_rows, given = get_relation_rows(gold_doc), get_pair_rows(gold_doc)
         if gold_rows is None:
             continue
         find = gold_place_finder(example)
-        gold = {(find(a, b), find(c, d), label) for a, b, c, d, label, _ in gold_rows}
-        rows = get_relation_rows(doc) or []
-        predicted = {((a, b), (c, d), label) for a, b, c, d, label, _ in rows}
-        pairs = None
-        if given is not None:
-            pairs = {(find(a, b), find(c, d)) for a, b, c, d in given}
-            predicted = {key for key in predicted if key[:2] in pairs}
-        gold, predicted = ({key for key in keys if key[2] != none} for keys in (gold, predicted))
+        gold = {(find(a, b), find(c, d), label) for a, b, c, d, label, _ in gold_rows if label != none}
+        pairs = None if given is None else {(find(a, b), find(c, d)) for a, b, c, d in given}
+        scores = {
+            ((a, b), (c, d), label): score
+            for a, b, c, d, label, score in get_relation_rows(doc) or []
+            if label != none and (pairs is None or ((a, b), (c, d)) in pairs)
+        }
+        predicted = set(scores)
         scope = get_scope(gold_doc, RELATIONS_TASK)
         if not scope.is_full:
             gold, predicted = _scored(scope, gold, predicted)
@@ -119,7 +124,7 @@ def _read(examples: Iterable[Example], none: str | None, spans_key: str | None) 
             {find(*place): names for place, names in _entity_labels(gold_doc, spans_key).items()},
             _entity_labels(doc, spans_key),
         ]
-        yield DocRelations(gold, predicted, pairs, *labels)
+        yield DocRelations(i, gold, predicted, scores, pairs, *labels)
 
 
 def _scored(scope: Scope, gold: set[Key], predicted: set[Key]) -> tuple[set[Key], set[Key]]:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
@@ -45,6 +46,22 @@ def test_vectors(folder):
     assert "Made 6 of 6" in run(folder / "kb", "--weights", folder / "tiny", "--again")[1]
     vectors = EntityKB.open(folder / "kb").vectors
     assert np.allclose(np.linalg.norm(vectors.gather(range(6)), axis=1), 1, atol=1e-5)
+
+
+def test_the_gpu_that_is_asked_for(folder, monkeypatch):
+    """The CPU is had on a machine with a GPU, too."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    arguments = (folder / "kb", "--weights", folder / "tiny", "--gpu-id")
+    assert "Made 5 of 5" in run(*arguments, -1)[1]
+    moved = []
+    monkeypatch.setattr(torch.nn.Module, "to", lambda module, device: moved.append(device))
+    for gpu_id in (None, 1):
+        TextEncoder(make_checkpoint(), gpu_id=gpu_id)
+    assert moved == [torch.device("cuda"), torch.device("cuda", 1)]
+    status, output = run(*arguments, 2)
+    assert status == 1
+    assert "one of the 2 GPUs that torch sees" in output
 
 
 def test_refused(folder):

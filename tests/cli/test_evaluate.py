@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.pipelines.conversion import build_pipeline
+from spacy_luke.pipelines.evaluation import evaluate
+from spacy_luke.pipelines.gold import Given
 from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import annotate, as_gold, make_pipeline
 from tests.tiny import SENTENCES, make_checkpoint
@@ -105,6 +107,11 @@ def test_gold_entities_take_the_place_of_luke_ner(everything, tmp_path):
     assert scores["relations_r"] == scores["relations_strict_r"] == 1.0  # none = null: every pair has a relation
     assert "'luke_qa' is not scored" in text
     assert "'luke_cloze' is not scored" in text
+    nlp = spacy.load(folder / "pipeline")
+    names = list(nlp.pipe_names)
+    found = evaluate(nlp, tmp_path / "gold.spacy", given=Given(entities=True), component="luke_relation")
+    assert [str(x) for x in found.docs[0].ents] == [str(x) for x in gold.ents]
+    assert nlp.pipe_names == names
 
 
 def test_gold_mentions_and_pairs(tmp_path):
@@ -127,6 +134,20 @@ def test_gold_mentions_and_pairs(tmp_path):
     assert result.exit_code == 0, result.output
     assert srsly.read_json(tmp_path / "m.json")["types_micro_r"] == 0
     assert srsly.read_json(tmp_path / "m.json")["relations_r"] == 0
+
+
+def test_no_relation_is_none_in_every_part(tmp_path):
+    """Gold pairs that are told to have no relation are no item, no row and not counted, as the scores have it."""
+    nlp = make_pipeline("luke_relation", luke_relation={"none": "no_relation"})
+    gold = nlp.make_doc(SENTENCES[1])
+    pairs = [(gold[0:2], gold[8:9]), (gold[8:9], gold[0:2])]
+    gold._.luke_pairs = pairs
+    gold._.luke_relations = [(*pair, label) for pair, label in zip(pairs, ("near", "no_relation"), strict=True)]
+    write_docbin([gold], tmp_path / "gold.spacy")
+    (scored,) = evaluate(nlp, tmp_path / "gold.spacy", given=Given(pairs=True)).components
+    assert {item.label for item in scored.items} == set(scored.scores["relations_per_type"]) == {"near"}
+    assert scored.table.counts == {"near": 1}
+    assert scored.table.totals[0][-1] == "1"
 
 
 def test_nothing_to_score(entities):

@@ -8,8 +8,11 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.annotations import Scope, register_extensions
 from spacy_luke.cli.given import read_entity_scope
 from spacy_luke.pipelines.conversion import build_pipeline
+from spacy_luke.pipelines.evaluation import evaluate as evaluate_pipeline
+from spacy_luke.readers.docbin import write_docbin
 from tests.tiny import SENTENCES, make_checkpoint
 
 
@@ -88,6 +91,20 @@ def test_labels_that_the_gold_does_not_annotate(folder):
     assert scores["ents_f"] == 1.0
     assert f"all 100.00 100.00 100.00 {len(labels)}" in text
     assert "nowhere has" not in text
+
+
+def test_docs_that_say_something_of_another_task(folder):
+    """What is said of entities holds for them, too, and not for those that say it themselves."""
+    write_gold(folder, {"PER": "PER"}.get)
+    nlp = spacy.load(folder / "pipeline")
+    golds = list(DocBin().from_disk(folder / "gold.spacy").get_docs(nlp.vocab))
+    register_extensions()
+    for scope, precise in (({"relations": {"annotates": []}}, True), ({"entities": {"annotates": ["LOC"]}}, False)):
+        for gold in golds:
+            gold._.luke_scope = scope
+        write_docbin(golds, folder / "scoped.spacy")
+        found = evaluate_pipeline(nlp, folder / "scoped.spacy", entities=Scope(annotates=frozenset({"PER"})))
+        assert (found.scores["ents_p"] == 1.0) is precise
 
 
 def test_gold_that_is_not_scored_is_not_counted(folder):

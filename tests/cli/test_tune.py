@@ -157,6 +157,16 @@ def test_few_positives(saved, tmp_path):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.parametrize("name", [name for name, _, _ in TUNABLE])
+def test_few_positives_are_counted_before_anything_is_predicted(saved, monkeypatch, name):
+    nlp = spacy.load(saved / "pipeline")
+    proc = nlp.get_pipe(name)
+    examples = prepare_examples(nlp, proc, read_gold(nlp, saved / "dev.spacy"), gold_mentions=False)
+    monkeypatch.setattr(proc, "scored_batches", None)
+    with pytest.raises(ValueError, match="expected at least 50: each is worth"):
+        proc.tune(examples, nlp=nlp, least=50)
+
+
 def test_none_found(saved, tmp_path):
     nlp = spacy.load(saved / "pipeline", config={"components": {"luke_ner": {"none_bias": 100.0}}})
     nlp.to_disk(tmp_path / "pipeline")

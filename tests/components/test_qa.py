@@ -82,6 +82,23 @@ def test_small_windows():
         items_of(qa, doc, QUESTION)
 
 
+@pytest.mark.parametrize("window", [24, None])
+def test_windows_too_small_for_a_question_and_an_answer(window):
+    """A question was cut to all but its last pieces, no window was left, and no answer found, in silence."""
+    nlp = trained("luke_qa")
+    qa = nlp.get_pipe("luke_qa")
+    doc, size = nlp.make_doc(SENTENCES[0]), window or 64
+    qa.cfg.update(window=window, cut_questions=True, max_answer_pieces=size - 5)
+    with pytest.warns(UserWarning, match="1 questions are cut"):
+        (item, *_) = items_of(qa, doc, QUESTION)
+    assert item.offset == 2 + (2 if qa.tokenizer.doubles_sep else 1)
+    qa.cfg["max_answer_pieces"] += 1
+    told = rf"window of at least {size + 1} pieces.* = {size - 4}, but it has {size}\. Set a smaller max_answer_pieces"
+    with pytest.raises(ValueError, match=told) as raised:
+        qa.answer(doc, QUESTION)
+    assert ("a larger window" in str(raised.value)) is (window is not None)
+
+
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_n_best(n_best):
     nlp = trained("luke_qa")

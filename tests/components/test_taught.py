@@ -12,7 +12,7 @@ from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
 from spacy_luke.pipelines.teaching import teach
 from tests.components.recognised import LABELS, make_examples, make_ner, make_noisy_ner, trained
-from tests.components.related import docs_of, noisy
+from tests.components.related import docs_of, noisy, relations_of, types_of
 from tests.components.related import make_pipeline as make_unit_pipeline
 from tests.tiny import SENTENCES
 
@@ -143,6 +143,31 @@ def test_types_and_relations(name, config):
     for _ in range(100):
         small.update(examples, sgd=optimizer)
     assert abs(probabilities(student, name) - expected).mean() < 0.2 * before
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("luke_typer", {}),
+        ("luke_relation", {"multi_label": True}),
+        ("luke_relation", {"multi_label": True, "between": {"lives_in": [["X"], ["X"]]}}),
+        ("luke_relation", {}),
+    ],
+)
+def test_units_are_scored_once(name, config, monkeypatch):
+    """What is found is that of the pipeline; what is taught is the head's, whatever labels may stand between."""
+    teacher, proc = noisy(name, **config)
+    read = types_of if name == "luke_typer" else relations_of
+    expected = list(map(read, teacher.pipe(docs_of(teacher))))
+    assert any(expected)
+    scored, passes = proc.scored_batches, []
+    monkeypatch.setattr(proc, "scored_batches", lambda *given, **more: passes.append(1) or scored(*given, **more))
+    docs, said = zip(*teach(teacher, docs_of(teacher), [name]), strict=True)
+    assert len(passes) == 1
+    assert list(map(read, docs)) == expected
+    free, _ = noisy(name, **{key: x for key, x in config.items() if key != "between"})
+    for (one,), (_, (other,)) in zip(said, teach(free, docs_of(free), [name]), strict=True):
+        assert one.probability_PL.tolist() == other.probability_PL.tolist()
 
 
 def test_what_is_said_and_what_is_found():

@@ -140,7 +140,9 @@ def test_disambiguation_pages(title, text, expected):
         ("George W. Bush (born July 6, 1946) is a man. He is tall.", "George W. Bush (born July 6, 1946) is a man."),
         ("It costs 3.5 dollars in total. So.", "It costs 3.5 dollars in total."),
         ("It ended in 1991. Then came more.", "It ended in 1991."),
-        ("東京は日本の首都 で ある。人口は多い。", "東京は日本の首都 で ある。"),
+        ("東京都は、日本の首都である。人口は約1400万人。", "東京都は、日本の首都である。"),
+        ("北京市\n北京市，通称北京，是中国的首都。它在华北。", "北京市，通称北京，是中国的首都。"),
+        ("กรุงเทพมหานคร เป็นเมืองหลวงของประเทศไทย", "กรุงเทพมหานคร เป็นเมืองหลวงของประเทศไทย"),
         ("\n\nTitle\nThe first real line here", "The first real line here"),
         ("Rome (; ) is , well , old", "Rome is, well, old"),
         ("", ""),
@@ -150,10 +152,18 @@ def test_first_sentence(text, expected):
     assert first_sentence(text) == expected
 
 
-def test_long_sentence():
-    found = first_sentence("word " * 200)
-    assert len(found) <= LONGEST
-    assert found.endswith("word")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("word " * 200, ("word " * 80).strip()),
+        ("北京 市 是" + "中" * 500, "北京 市 是" + "中" * (LONGEST - 6)),
+        ("北京市有iPhone" + "中" * (LONGEST - 12) + "iPhone。", "北京市有iPhone" + "中" * (LONGEST - 12)),
+        ("It is " + "x" * 500, "It is"),
+        ("x" * 500 + " y z", "x" * LONGEST),
+    ],
+)
+def test_long_sentence(text, expected):
+    assert first_sentence(text) == expected
 
 
 def files_of(kb):

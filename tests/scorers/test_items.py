@@ -68,12 +68,15 @@ def test_types(seed):
     assert all((x.score == 0.5) == x.found for x in items)
 
 
+@pytest.mark.parametrize("none", [None, "s"])
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_relations(seed, pairs):
+def test_relations(seed, pairs, none):
     some = examples(seed, pairs=pairs)
-    items = relation_items(some)
-    assert f_score(items) == pytest.approx(score_relations(some)["relations_f"])
+    items = relation_items(some, none=none)
+    scores = score_relations(some, none=none)
+    assert f_score(items) == pytest.approx(scores["relations_f"])
+    assert {x.label for x in items} == set(scores["relations_per_type"]) == {"r", "s"} - {none}
     assert all((x.score is not None) == x.found for x in items)
 
 

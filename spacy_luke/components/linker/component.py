@@ -26,7 +26,7 @@ from ...model.transfer import to_device
 from ..calibration import Calibrated
 from ..factories import model_block, register
 from ..mentions import SpanGroupGetter, WordRange
-from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias, check_positives
+from ..thresholds import LINK_THRESHOLDS, best_by_score, best_link_threshold, best_nil_bias
 from ..window_limits import checked_window
 from .candidates import Found, find_candidates
 from .checkpoint_table import table_vectors, with_table
@@ -34,7 +34,7 @@ from .decisions import LinkTask, decide
 from .entity_table import EntityTable, NamedEntities
 from .gold import (
     check_learnable,
-    gold_links,
+    count_links,
     gold_rows,
     learnable_links,
     survey_links,
@@ -288,7 +288,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         equal thresholds the one that it has, or else the lowest. Raises ValueError for fewer than `least` gold mentions
         with an entity.
         """
-        linked = sum(gold != NIL for example in examples for gold in gold_links(example, self.labels_ignore)[1])
+        linked = count_links(examples, least, name=self.name, ignore=self.labels_ignore)
         setting, metric = "threshold", "links_accuracy" if gold_mentions else "links_strict_f"
         if not gold_mentions:
             value, reached = self._best_by_score(examples, linked)
@@ -301,7 +301,6 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
                 value = self.nil_bias + added
             else:
                 value, reached = best_link_threshold(rows, before=self.threshold)
-        check_positives(linked, least, name=self.name, what="gold mentions with an entity")
         self.settle(nlp, **{setting: value})
         return {setting: value, metric: reached}
 

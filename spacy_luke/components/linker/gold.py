@@ -11,6 +11,7 @@ from spacy.training import Example
 from ...annotations import LINKS, NIL
 from ...kb.knowledge_base import EntityKB
 from ..mentions import MentionGetter, WordRange, align_mention
+from ..thresholds import check_positives
 from .candidates import Found
 from .entity_table import Candidates, EntityTable
 from .matching import Matcher
@@ -50,6 +51,14 @@ def gold_links(example: Example, ignore: Sequence[str] = ()) -> tuple[list[WordR
         else:
             places[place] = span.kb_id_
     return list(places), list(places.values()), missing
+
+
+def count_links(examples: Iterable[Example], least: int, *, name: str, ignore: Sequence[str]) -> int:
+    """How many gold mentions have an entity that is not NIL, see `gold_links`. Raises ValueError for fewer than
+    `least`, from which no threshold is chosen. name: of the component."""
+    total = sum(gold != NIL for example in examples for gold in gold_links(example, ignore)[1])
+    check_positives(total, least, name=name, what="gold mentions with an entity")
+    return total
 
 
 def learnable_links(

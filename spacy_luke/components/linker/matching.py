@@ -66,7 +66,7 @@ _SPORTS = frozenset(
     """.split()
 )
 _LEAST_SCORE = 1e-3
-_CACHE = 100_000  # entities whose words are kept
+_CACHE = 10_000  # entities whose words are kept, some 3 kB each
 _SMALL = frozenset("and for of on the to".split())  # words that have no letter among initials
 
 
@@ -212,11 +212,13 @@ class Matcher:
         return [float(numbers[name]) for name in MATCH]
 
     def describe(self, entity: str) -> Described:
-        if entity not in self._known:
+        found = self._known.get(entity)
+        if found is None:
+            found = self._describe(entity)
             if len(self._known) >= _CACHE:
                 self._known.clear()
-            self._known[entity] = self._describe(entity)
-        return self._known[entity]
+            self._known[entity] = found
+        return found  # not what is kept: another thread may have cleared it
 
     def _describe(self, entity: str) -> Described:
         row = -1 if self.kb is None else self.kb.row(entity)

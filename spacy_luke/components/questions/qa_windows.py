@@ -37,6 +37,11 @@ class QuestionInput:
     max_entities: int
     row_of: Callable[[str], int | None]
 
+    @property
+    def question_room(self) -> int:
+        """Pieces of a question that leave room for an answer, [CLS] and three [SEP]."""
+        return self.window - self.max_answer_pieces - 4
+
 
 @dataclass(frozen=True)
 class ReadDoc:
@@ -151,7 +156,7 @@ def _read_question(
     """Pieces of a question, and rows and pieces [first, last) of its linked entities."""
     text = question["question"]
     asked = encode_question(task.tokenizer, text)
-    room = task.window - 4 - task.max_answer_pieces
+    room = task.question_room
     most = room if task.max_question_pieces is None else min(room, task.max_question_pieces)
     if len(asked.ids_N) > most and not task.cut_questions:
         limit = f"max_question_pieces is {task.max_question_pieces}"

@@ -184,9 +184,15 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
         """For each Doc what `set_annotations` takes; see `join`."""
         docs = list(docs)
         asked = [self.asked(doc) for doc in docs]
-        parts: list[list[Any]] = [[] for _ in docs]
         lost: list[list[int]] = [[] for _ in docs]
-        for some in self.scored(docs, asked, lost):
+        return self.found(docs, asked, self.scored(docs, asked, lost), lost)
+
+    def found(
+        self, docs: Sequence[Doc], asked: Sequence[Units], scored: Iterable[ScoredUnits], lost: Sequence[Sequence[int]]
+    ) -> list[Any]:
+        """As `predict`, by the logits of all units. Warns of those that are lost."""
+        parts: list[list[Any]] = [[] for _ in docs]
+        for some in scored:
             parts[some.owner].append(self.read(some))
         for doc, units, numbers in zip(docs, asked, lost):
             if numbers:
@@ -194,8 +200,20 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
         return [self.join(units, some) for units, some in zip(asked, parts)]
 
     def scored(self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]) -> Iterator[ScoredUnits]:
-        """The logits of the units of all Docs, batch by batch. lost: gets of each Doc the units that cannot be
-        encoded."""
+        """The logits of the units of all Docs, batch by batch, by which labels are given. lost: gets of each Doc the
+        units that cannot be encoded."""
+        return self.with_mentions(docs, asked, self.scored_by_head(docs, asked, lost))
+
+    def with_mentions(
+        self, docs: Sequence[Doc], asked: Sequence[Units], scored: Iterable[ScoredUnits]
+    ) -> Iterator[ScoredUnits]:
+        """The head's logits with what the mentions' own labels and scores say of units; of most tasks nothing."""
+        yield from scored
+
+    def scored_by_head(
+        self, docs: Sequence[Doc], asked: Sequence[Units], lost: list[list[int]]
+    ) -> Iterator[ScoredUnits]:
+        """As `scored`, without what mentions say."""
         task = self.input()
         items = (
             item

@@ -88,18 +88,17 @@ class ThresholdClassifier(Calibrated, UnitClassifier):
         """
         if not (self.has_threshold or calibrate):
             raise ValueError(f"'{self.name}' gives each pair one label (multi_label = false), so it has no threshold.")
-        logits, golds, total = [], [], 0
-        for example in filter(self.has_gold, examples):
-            gold = self.read_gold(example, None if gold_mentions else self.asked_and_known(example))
-            total += self.gold_total(example, gold)
-            logits.append(self.logits(example.predicted, gold.units))
-            golds.append(self._sure_classes(example, gold))
+        examples = list(filter(self.has_gold, examples))
+        read = [self.read_gold(x, None if gold_mentions else self.asked_and_known(x)) for x in examples]
+        total = sum(map(self.gold_total, examples, read))
+        golds = list(map(self._sure_classes, examples, read))
         what = f"gold {self.label_noun}s"
         if not total:
             raise ValueError(f"Expected examples with {what} to tune on, but found none.")
         right = [self.has_label(gold) for gold in golds]
         check_found(right, total, name=self.name, what=what, where=f"of {self.mention_noun} that the pipeline finds")
         check_positives(sum(int(x.sum()) for x in right), least, name=self.name, what=f"{what} of {self.unit_noun}")
+        logits = [self.logits(example.predicted, gold.units) for example, gold in zip(examples, read, strict=True)]
         fitted = {}
         if calibrate:
             shown = [self.shown_scores(*one) for one in zip(logits, golds, strict=True)]

@@ -52,7 +52,7 @@ def pretrain_luke(
     """
     settings = read_settings(config)
     with join_processes(settings.parallel, gpu=gpu_id >= 0) as processes:
-        job = _open_job(config, settings, processes, output, progress=progress)
+        job = _open_job(config, settings, processes, output, gpu_id=gpu_id, progress=progress)
         if resume:
             _check_finished(settings.stages, output)
         before: Path | None = None
@@ -62,7 +62,7 @@ def pretrain_luke(
                 mend(folder / STATE_FOLDER)
             processes.wait()
             model = _make_model(job, before)
-            processes.place(model, gpu_id=gpu_id)
+            processes.place(model, gpu_id=job.gpu_id)
             _run_stage(job, stage, model, folder, resume=resume and (before is None or has_state(folder)))
             before = folder
         return _write(job, folder, output / "model") if processes.is_main else None
@@ -77,6 +77,7 @@ class _Job:
     settings: Settings
     processes: Processes
     output: Path
+    gpu_id: int
     progress: bool
     started: LukeCheckpoint
     vocab: EntityVocab
@@ -88,7 +89,7 @@ class _Job:
 
 
 def _open_job(
-    config: dict[str, Any], settings: Settings, processes: Processes, output: Path, *, progress: bool
+    config: dict[str, Any], settings: Settings, processes: Processes, output: Path, *, gpu_id: int, progress: bool
 ) -> _Job:
     """Make what the config names, and check that the parts fit one another."""
     stages = settings.stages.values()
@@ -122,6 +123,7 @@ def _open_job(
         settings=settings,
         processes=processes,
         output=output,
+        gpu_id=gpu_id,
         progress=progress,
         started=started,
         vocab=vocab,
@@ -227,7 +229,8 @@ def _open_vectors(job: _Job) -> EntityVectors | None:
         job.output.mkdir(parents=True, exist_ok=True)
         special = job.vocab.special_rows()
         names = [name for name in job.vocab.titles() if name is not None and name not in special]
-        rows = TextEncoder(job.started).encode([name.split(":", 1)[-1] for name in names])
+        encoder = TextEncoder(job.started, gpu_id=job.processes.gpu(job.gpu_id))
+        rows = encoder.encode([name.split(":", 1)[-1] for name in names])
         build_vectors(rows, store, format="numpy", names=names)
     job.processes.wait()
     return EntityVectors.open(store)

@@ -13,6 +13,7 @@ from spacy.training import Example
 
 from spacy_luke.annotations import get_rows
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.components.linker import matching
 from spacy_luke.components.linker.matching import Labelled, Matcher, learn_types, split_title, type_score
 from spacy_luke.kb.build import build_kb
 from spacy_luke.model.linking import MATCH, PRIOR, FeatureHead
@@ -273,3 +274,18 @@ def test_given_candidates_that_no_knowledge_base_has():
     found = Matcher(None, {})(doc, [Labelled(0, 1, "")], [[("London", 0.5), ("London, Ontario", 0.5)]])
     assert found[0][:, MATCH.index("name")].tolist() == [1, 1]
     assert Span(doc, 0, 1).text == "London"
+
+
+def test_descriptions_that_are_kept_are_few_and_may_go_at_any_time(kb, monkeypatch):
+    class Clearing(dict):
+        """As if another thread cleared it at once."""
+
+        def __setitem__(self, key, value):
+            self.clear()
+
+    monkeypatch.setattr(matching, "_CACHE", 4)
+    ids = [row["id"] for row in ROWS]
+    matcher, other = Matcher(kb, {}), Matcher(kb, {})
+    other._known = Clearing()
+    assert [matcher.describe(x) for x in ids] == [other.describe(x) for x in ids]
+    assert 0 < len(matcher._known) <= 4

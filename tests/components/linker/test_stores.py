@@ -189,7 +189,7 @@ def test_the_tune_command(store, tmp_path):
     assert [x.kb_id_ for x in tuned(make_doc(tuned)).ents] == [best[0], "NIL", best[1]]
 
 
-def test_calibrated_links(store):
+def test_calibrated_links(store, monkeypatch):
     """The scores of links are calibrated, and the threshold is that of the precision that is asked for."""
     nlp, linker = make_linker(store)
     before = [[x.score for x in span._.luke_candidates] for span in nlp(make_doc(nlp)).ents]
@@ -213,4 +213,9 @@ def test_calibrated_links(store):
         assert b == pytest.approx(apply_calibration(np.array(a), proc.temperature, proc.shift).tolist(), abs=1e-6)
     with pytest.raises(ValueError, match="No threshold finds at least 1 labels"):
         tune_links(proc, examples, precision=1.0, **settings)
-    assert tune_links(proc, examples, precision=None, nlp=nlp, least=1000, calibrate=True) == {}
+    best = tune_links(proc, examples, precision=None, **settings)
+    assert set(best) == {"threshold", "links_strict_f", "temperature", "shift"}
+    monkeypatch.setattr(proc, "predict", None)  # the gold is counted first
+    for precision in (None, 0.5):
+        with pytest.raises(ValueError, match="from 6 gold mentions with an entity, expected at least 1000"):
+            tune_links(proc, examples, precision=precision, nlp=nlp, least=1000, calibrate=True)

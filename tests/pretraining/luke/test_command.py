@@ -19,6 +19,7 @@ from spacy_luke.annotations import set_candidates_given, set_relations
 from spacy_luke.checkpoint.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.checkpoint.text_encoder import TextEncoder
 from spacy_luke.distributed.processes import Processes
+from spacy_luke.pretraining.luke import job
 from spacy_luke.pretraining.luke.job import pretrain_luke
 from spacy_luke.pretraining.saving import read_model
 from spacy_luke.readers.given import copy_given
@@ -184,8 +185,11 @@ def test_vectors_of_titles_without_entities(folder, tmp_path):
     assert not (tmp_path / "run/titles").exists()
 
 
-def test_vectors_of_titles(folder, tmp_path):
-    """Of the encoder's width; made once, also for a run that goes on."""
+def test_vectors_of_titles(folder, tmp_path, monkeypatch):
+    """Of the encoder's width; made once, where the model is trained, also for a run that goes on."""
+    asked = []
+    make = lambda started, gpu_id: asked.append(gpu_id) or TextEncoder(started, gpu_id=gpu_id)  # noqa: E731
+    monkeypatch.setattr(job, "TextEncoder", make)
     write_huggingface(make_checkpoint(entity_aware=False, entity_size=32), tmp_path / "wide")
     changes = {**SHORT, "paths.vectors": "titles", "paths.weights": str(tmp_path / "wide")}
     changes |= {f"stages.{stage}.optimizer.frozen": ["entities[.]table"] for stage in ("new", "all")}
@@ -199,6 +203,7 @@ def test_vectors_of_titles(folder, tmp_path):
     before = state(tmp_path / "run")
     pretrain_luke(read_config(folder, **changes), tmp_path / "run", resume=True, progress=False)
     assert state(tmp_path / "run") == before
+    assert asked == [-1]
 
 
 def test_a_frozen_entity_table(folder, tmp_path):
