@@ -103,7 +103,7 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
         for name, group in doc.spans.items():
             inside = [(x, x.start - start, x.end - start) for x in group if start <= x.start and x.end <= end]
             part.spans[name] = _group(part, name, inside)
-        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size + 1
+        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size
         for name, some in _moved(rows, by=-begin, within=(begin, behind), size=size).items():
             set_rows(part, name, some)
         parts.append(part)
@@ -135,8 +135,8 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
         starts.append(first)
         for name, group in part.spans.items():
             groups[name] += [(x, x.start + first, x.end + first) for x in group]
-        whole = (0, len(part.text) + 1)
-        for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=whole, size=len(part.text)).items():
+        size = len(part.text)
+        for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=(0, size), size=size).items():
             rows[name] = some if name in _WHOLE else [*rows.get(name, []), *some]
         first += len(part)
     if not joined.has_annotation("DEP"):  # a tree has its sentences
@@ -164,10 +164,10 @@ def _group(doc: Doc, name: str, spans: Iterable[tuple[Span, int, int]]) -> SpanG
 
 
 def _moved(rows: dict[str, list[Any]], *, by: int, within: Place, size: int) -> dict[str, list[Any]]:
-    """The annotations within some characters, at new places."""
+    """The annotations within some characters [start, end), at new places."""
 
     def inside(hull: Place) -> bool:
-        return within[0] <= hull[0] and hull[1] < within[1]
+        return within[0] <= hull[0] and hull[1] <= within[1]
 
     moved: dict[str, list[Any]] = {name: rows[name] for name in _WHOLE if name in rows}
     for name, pairs in _PLACES.items():
