@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 
 from ..annotations import (
     LINKS,
-    MENTIONS,
+    OWN_GROUPS,
     QUERIES,
     QUESTIONS,
     TYPES,
@@ -19,8 +19,6 @@ from ..annotations import (
     get_rows,
 )
 from .rules import Shape
-
-_OURS = (LINKS, TYPES, MENTIONS)  # span groups that hold no entities to be found
 
 
 class Survey(NamedTuple):
@@ -59,7 +57,7 @@ def survey_docs(docs: Iterable[Doc], *, sentencize: Callable[[Doc], Doc], spans_
             doc = sentencize(doc)
         counts["sentences"] += sum(1 for _ in doc.sents)
         longest["document"] = max(longest["document"], len(doc))
-        for key, spans in (("", doc.ents), *((k, v) for k, v in doc.spans.items() if k not in _OURS)):
+        for key, spans in (("", doc.ents), *((k, v) for k, v in doc.spans.items() if k not in OWN_GROUPS)):
             _count_spans(key, list(spans), groups.setdefault(key, Counter()), longest)
         linked = doc.spans[LINKS] if LINKS in doc.spans else doc.ents
         counts["linked"] += sum(bool(span.kb_id_) for span in linked)

@@ -88,8 +88,12 @@ def _asked_hull(item: dict[str, Any]) -> Place | None:
     return (min(a for a, _ in places), max(b for _, b in places)) if item.get("answers") else None
 
 
-def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
-    """The parts that begin with the words `starts`, the first of which is 0; the others are among `free_starts`."""
+def cut_doc(doc: Doc, starts: Sequence[int], *, around: int = 0) -> list[Doc]:
+    """The parts that begin with the words `starts`, the first of which is 0; the others are among `free_starts`.
+
+    around: so many words before each part, and after it, come along without entities, spans and rows; of doc.ents they
+    have no annotation (ent_iob 0).
+    """
     if len(starts) < 2:
         return [doc]
     rows = get_all_rows(doc)
@@ -97,14 +101,16 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
     array = doc.to_array(list(head))
     parts, size = [], len(doc.text)
     for start, end in zip(starts, [*starts[1:], len(doc)]):
-        span = doc[start:end]
-        part = span.as_doc(array_head=head, array=array)  # type: ignore[call-arg]  # missing in spaCy's stubs
+        first, last = max(0, start - around), min(len(doc), end + around)
+        own = array.copy() if around else array  # spaCy changes the words of the span in it
+        part = doc[first:last].as_doc(array_head=head, array=own)  # type: ignore[call-arg]  # missing in spaCy's stubs
         part.has_unknown_spaces = doc.has_unknown_spaces
+        part.set_ents([], missing=[x for x in (part[: start - first], part[end - first :]) if x], default="unmodified")
         for name, group in doc.spans.items():
-            inside = [(x, x.start - start, x.end - start) for x in group if start <= x.start and x.end <= end]
+            inside = [(x, x.start - first, x.end - first) for x in group if start <= x.start and x.end <= end]
             part.spans[name] = _group(part, name, inside)
         begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size
-        for name, some in _moved(rows, by=-begin, within=(begin, behind), size=size).items():
+        for name, some in _moved(rows, by=-doc[first].idx, within=(begin, behind), size=size).items():
             set_rows(part, name, some)
         parts.append(part)
     return parts
