@@ -1,12 +1,10 @@
 """What gold documents are like: how many, how long, and what is annotated in them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spacy.tokens import Doc, DocBin, Span
-from spacy.vocab import Vocab
+from spacy.tokens import Doc, Span
 
 from ..annotations import (
     LINKS,
@@ -31,12 +29,6 @@ class Survey(NamedTuple):
     longest: int
     sentences: int
     cut: int
-
-
-def read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    """The Docs of a .spacy file, or of the files of a folder, in order of their names."""
-    for file in sorted(path.rglob("*.spacy")) if path.is_dir() else [path]:
-        yield from DocBin().from_disk(file).get_docs(vocab)
 
 
 def survey_docs(docs: Iterable[Doc], *, sentencize: Callable[[Doc], Doc], spans_key: str | None = None) -> Survey:

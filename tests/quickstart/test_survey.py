@@ -6,8 +6,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations import register_extensions
 from spacy_luke.components.paragraphs import ParagraphSentencizer
-from spacy_luke.quickstart.survey import read_docbins, survey_docs
-from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.quickstart.survey import survey_docs
 from tests.pipelines import make_gold
 from tests.tiny import SENTENCES
 
@@ -59,9 +58,3 @@ def test_entities_that_cross_a_sentence():
 def test_nothing():
     with pytest.raises(ValueError, match="there are none"):
         survey([])
-
-
-def test_files_of_a_folder(tmp_path):
-    docs = [Doc(VOCAB, words=[word]) for word in "abcde"]
-    write_docbin(docs, tmp_path / "all.spacy", shard_words=2)
-    assert [doc.text.strip() for doc in read_docbins(tmp_path / "all.spacy", VOCAB)] == list("abcde")
