@@ -7,9 +7,9 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 
 from ..components.base import LukeComponent
-from ..readers.docbin import find_docbins
 from ..readers.given import copy_asked
 from ..readers.gold_corpus import make_gold_corpus
+from ..stores.opening import find_files
 
 _ZLIB = b"x"  # what its data begin with
 
@@ -21,7 +21,7 @@ def check_docs(path: Path, name: str) -> None:
     if not path.exists():
         raise ValueError(f"{name} is {path}, which does not exist. Make it with `{how}`, or give another.")
     if path.is_dir():
-        if not find_docbins(path):
+        if not find_files(path, ".spacy"):
             raise ValueError(
                 f"{name} must be a .spacy file or a folder of them, but {path} has none. Make one with `{how}`."
             )

@@ -1,4 +1,4 @@
-"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads: how they are found, read and written."""
+"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads: read and written."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -9,24 +9,16 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from ..stores.atomic import write_atomically, write_folder_atomically
+from ..stores.opening import find_files
 
 _LISTS = ("tokens", "spaces", "cats", "flags", "span_groups", "user_data")  # of a DocBin, an item a Doc
 
 
-def find_docbins(path: Path) -> list[Path]:
-    """A file, or the .spacy files of a folder and of those in it, in the order of their names: those that
-    `spacy.Corpus.v1` reads, without hidden ones."""
-    if not path.is_dir():
-        return [path]
-    found = (x for x in path.rglob("*.spacy") if x.is_file())
-    return sorted(x for x in found if not any(name.startswith(".") for name in x.relative_to(path).parts))
-
-
 def read_docbins(path: Path, vocab: Vocab, *, skip: int = 0) -> Iterator[Doc]:
-    """The Docs of a .spacy file, or of the files of a folder (see `find_docbins`). skip: so many are left out at the
-    beginning, and not made."""
+    """The Docs of a .spacy file, or of a folder of them: the files that `spacy.Corpus.v1` reads, by their names. skip:
+    so many are left out at the beginning, and not made."""
     look_up_codecs_once()
-    for file in find_docbins(path):
+    for file in find_files(path, ".spacy"):
         docs = DocBin().from_disk(file)
         skipped = min(skip, len(docs))
         skip -= skipped

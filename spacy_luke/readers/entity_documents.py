@@ -11,7 +11,8 @@ from spacy.tokens import Doc
 from spacy.util import registry
 
 from ..annotations import UNLINKED, KnownEntity
-from .docbin import find_docbins, read_docbins
+from ..stores.opening import find_files
+from .docbin import read_docbins
 from .json_files import read_json_lines, take
 
 EntityMention = tuple[int, int, str]
@@ -74,7 +75,7 @@ def make_entity_documents(
 
 
 def _check_files(path: Path) -> None:
-    files = find_docbins(path)
+    files = find_files(path, ".spacy")
     if not files or not all(file.is_file() and file.suffix in (".spacy", ".jsonl") for file in files):
         raise ValueError(f"Expected a .spacy file, a folder of them, or a .jsonl file at {path}, but there is none.")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..stores.opening import find_files
 from ..stores.plain_text import parse_json
 from .docbin import read_docbins
 from .lines import decode_line
@@ -22,7 +23,7 @@ def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
     """
     files = [path]
     if path.is_dir():
-        files = sorted(x for x in path.rglob("*") if x.is_file() and x.suffix in _SUFFIXES)
+        files = [x for x in find_files(path) if x.suffix in _SUFFIXES]
     found = False
     for file in files:
         if file.suffix not in _SUFFIXES:
