@@ -12,6 +12,7 @@ from ..annotations import (
     QUERIES,
     QUESTIONS,
     TYPES,
+    UNLINKED,
     get_pair_rows,
     get_relation_rows,
     get_rows,
@@ -52,7 +53,7 @@ def survey_docs(docs: Iterable[Doc], *, sentencize: Callable[[Doc], Doc], spans_
         for key, spans in (("", doc.ents), *((k, v) for k, v in doc.spans.items() if k not in OWN_GROUPS)):
             _count_spans(key, list(spans), groups.setdefault(key, Counter()), longest)
         linked = doc.spans[LINKS] if LINKS in doc.spans else doc.ents
-        counts["linked"] += sum(bool(span.kb_id_) for span in linked)
+        counts["linked"] += sum(span.kb_id_ not in UNLINKED for span in linked)
         if TYPES in doc.spans:
             typed = list(doc.spans[TYPES])
             counts["typed"] += len({(span.start, span.end) for span in typed})

@@ -31,6 +31,12 @@ def test_all_that_there_is():
     assert found.labels["ner"] == {"PER": 2, "LOC": 2}
 
 
+def test_ids_of_none_are_no_links():
+    doc = Doc(VOCAB, words=["Ada", "saw", "Kofi"])
+    doc.set_ents([Span(doc, 0, 1, "PER", kb_id="NIL"), Span(doc, 2, 3, "PER", kb_id="Q1")])
+    assert survey([doc]).shape.linked == 1
+
+
 def test_entities_of_a_group():
     doc = Doc(VOCAB, words=["University", "of", "Lagos"])
     doc.spans["inner"] = [Span(doc, 0, 3, "ORG"), Span(doc, 2, 3, "LOC")]
