@@ -1,7 +1,7 @@
 """What a run has written, read again: the annotations of each text, in the order of the inputs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,10 @@ from .parquet import read_parquet_rows
 from .repeated_ids import NONE_REPEATED, Repeated
 from .run_folder import ERRORS, KIND, REPEATED, FailedText, PartCounts
 
-_READERS = {"jsonl": partial(read_forms, form=AnnotatedText), "parquet": read_parquet_rows}
+_READERS: dict[str, Callable[[Path], Iterator[AnnotatedText]]] = {
+    "jsonl": partial(read_forms, form=AnnotatedText),
+    "parquet": read_parquet_rows,
+}
 
 
 class AnnotatedParts(StoreFolder):
