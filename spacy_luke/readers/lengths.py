@@ -31,7 +31,7 @@ def make_mixed_lengths(
     joined: share that is joined to others, and cut at ends of sentences; the rest stays as it is.
     max_words: the longest that is made.
     without: annotations that are left out first, such as "luke_queries", since nothing is trained on them.
-    seed: of all draws.
+    seed: of all draws; training with max_epochs of 0 or more makes one, for all epochs.
     """
     return MixedLengths(sentences=sentences, joined=joined, max_words=max_words, without=without, seed=seed)
 
@@ -74,6 +74,7 @@ class MixedLengths:
         ones. The rest stays as it is.
     without: rows that are left out first, such as "luke_queries", since nothing is trained on them.
     seed: of all draws. Each pass over the documents draws anew; the same pass of the same seed gives the same Docs.
+        Training with `max_epochs` of 0 or more makes one pass, whose draw serves all epochs.
 
     All annotations are kept (see `parts`): no cut goes through an entity, a span, a relation, a question and its
     answers. A document with annotations of the whole text stays as it is (categories, the pairs of GLUE, user_data of
