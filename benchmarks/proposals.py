@@ -54,7 +54,8 @@ def read_options() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     import torch
-    from spacy.tokens import DocBin
+
+    from spacy_luke.readers.docbin import read_docbins
 
     torch.set_num_threads(1)
     components = load_formats(options.pipeline, options.formats)
@@ -62,7 +63,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for part in options.sets:
         name, _, file = part.partition("=")
         golds, n = [], 0
-        for doc in DocBin().from_disk(file).get_docs(next(iter(components.values())).vocab):
+        for doc in read_docbins(Path(file), next(iter(components.values())).vocab):
             if n < options.words:
                 golds.append(doc)
                 n += len(doc)

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import spacy
-from spacy.tokens import DocBin
 
 from spacy_luke.annotations import NIL, get_candidates_given
+from spacy_luke.readers.docbin import read_docbins
 
 
 def titles_of(paths: list[Path]) -> list[str]:
     vocab = spacy.blank("en").vocab
     found: set[str] = set()
     for path in paths:
-        for doc in DocBin().from_disk(path).get_docs(vocab):
+        for doc in read_docbins(path, vocab):
             found.update(x.id for mention in get_candidates_given(doc) or () for x in mention.candidates)
             found.update(span.kb_id_ for span in doc.ents if span.kb_id_ not in ("", NIL))
     return sorted(found)

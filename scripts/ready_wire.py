@@ -21,10 +21,10 @@ from pathlib import Path
 import spacy
 from ready_data import read_names
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 
 from spacy_luke.kb.starter.peoples import country_names, peoples
-from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.docbin import read_docbins, write_docbin
 
 REPORTS = 900
 CAPITALS = 0.15  # of the lines of prose, beside headlines
@@ -195,7 +195,7 @@ def read_frame_names(nlp: Language, data: Path, corpus: Path) -> dict[str, list[
     """What frames are filled with: names of gazetteers, and persons of two data sets. data: folder of the data sets;
     corpus: folder that ready_data.py wrote."""
     files = [corpus / f"{name}.train.spacy" for name in ("wikigold", "redocred")]
-    seen = [doc for path in files for doc in DocBin().from_disk(path).get_docs(nlp.vocab)]
+    seen = [doc for path in files for doc in read_docbins(path, nlp.vocab)]
     return read_names(data / "wikidata_slice", seen)
 
 

@@ -14,10 +14,10 @@ import random
 from pathlib import Path
 
 import spacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations import get_relations, set_candidates_given, set_knowledge, set_pairs
-from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.readers.docbin import read_docbins, write_docbin
 
 OTHERS = 4
 
@@ -33,8 +33,8 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     nlp = spacy.blank("en")
     divide = nlp.add_pipe("sentencizer")
-    files = {x.name: DocBin().from_disk(x) for x in sorted(options.corpus.glob("*.spacy"))}
-    parts = {name: [divide(doc) for doc in file.get_docs(nlp.vocab)] for name, file in files.items()}
+    files = sorted(options.corpus.glob("*.spacy"))
+    parts = {file.name: [divide(doc) for doc in read_docbins(file, nlp.vocab)] for file in files}
     texts = {mention.text for docs in parts.values() for doc in docs for mention in doc.ents}
     everything = sorted({entity for name, entity in entities.items() if name in texts})
     for name, docs in parts.items():

@@ -30,6 +30,7 @@ TAUGHT = "luke_taught"  # what another pipeline says, for one that shall learn i
 LINKS = "luke_links"  # mentions with their `kb_id_`, where they overlap, which doc.ents cannot hold
 TYPES = "luke_types"  # a span for each type of a mention, with that label; one with "" where a mention has no type
 MENTIONS = "luke_mentions"  # mentions that are given, to be typed
+OWN_GROUPS = (LINKS, TYPES, MENTIONS)  # that hold no entities to be found
 
 # span._
 SCORE = "luke_score"

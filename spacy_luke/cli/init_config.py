@@ -18,9 +18,10 @@ from ..pipelines.loading import use_gpu
 from ..quickstart.cost import Cost, estimate, is_here, measure
 from ..quickstart.data import Parts, prepare_parts
 from ..quickstart.rules import MACHINES, QUICKSTART_TASKS, Task, Wanted, draft, encoders, facts_of, tasks_of
-from ..quickstart.survey import Survey, read_docbins, survey_docs
+from ..quickstart.survey import Survey, survey_docs
 from ..quickstart.vocabulary import unknown_words
 from ..readers.conversion import FORMAT_NAMES
+from ..readers.docbin import read_docbins
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
 from .given import number_or_name

@@ -1,6 +1,5 @@
 """A linked corpus (see `corpus.linked_corpus`) from Docs with linked entities."""
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Corpus
-from spacy.training.corpus import walk_corpus
 from spacy.util import filter_spans
 
 from ..annotations import UNLINKED, get_title
+from ..stores.opening import find_files
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
 from .linked_corpus import (
@@ -25,6 +24,7 @@ from .linked_corpus import (
     write_part,
 )
 
+_SUFFIX = ".spacy"
 _PART_BYTES = 1 << 22  # of .spacy files in a part, at least
 
 
@@ -46,7 +46,7 @@ def build_from_docs(
     """
     output = Path(output)
     LINKED_CORPUS.check_replaceable(output)
-    files = find_docbins(paths)
+    files = _find_docbins(paths)
     sources = digest_sources(files, progress=progress)
     settings = {"language": language, "spans_key": spans_key, "part_bytes": part_bytes}
     plan = {"format": LINKED_CORPUS.form, "sources": sources, **settings}
@@ -67,13 +67,11 @@ def build_from_docs(
         return install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
 
 
-def find_docbins(paths: Sequence[str | Path]) -> list[Path]:
+def _find_docbins(paths: Sequence[str | Path]) -> list[Path]:
     """The .spacy files, and those in the folders, as spaCy finds them. ValueError where a path has none."""
     files: list[Path] = []
     for path in map(Path, paths):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of none: that is an error here
-            found = walk_corpus(path, ".spacy")
+        found = [x for x in find_files(path, _SUFFIX) if x.name.endswith(_SUFFIX)]
         if not found:
             raise ValueError(f"Expected .spacy files in {path}, but there are none.")
         files += found

@@ -18,10 +18,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ..pages.schema import read_forms
 from ..stores.sorting import SortedLines
 from .clusters import order_of
 from .forms import GraphEdge, GraphMention, GraphNode
-from .store import EDGES_FILE, MENTIONS_FILE, NODES_FILE, read_forms
+from .store import EDGES_FILE, MENTIONS_FILE, NODES_FILE
 
 BETWEEN = "\x1f"
 LOADING = """neo4j-admin database import full neo4j --array-delimiter=U+001F \\

@@ -6,14 +6,13 @@ mentions.jsonl   a `GraphMention` a line, by node, document and place
 """
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from ..pages.schema import read_forms
 from ..stores.folder import StoreFolder, StoreKind, is_count
 from .forms import GRAPH_FORMAT, GRAPH_VERSION, GraphEdge, GraphMention, GraphNode
 
 NODES_FILE, EDGES_FILE, MENTIONS_FILE = "nodes.jsonl", "edges.jsonl", "mentions.jsonl"
-LineT = TypeVar("LineT", GraphNode, GraphEdge, GraphMention)
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
@@ -53,10 +52,3 @@ class FactGraph(StoreFolder):
     def mentions(self) -> Iterator[GraphMention]:
         """By node, document and place."""
         return read_forms(self.path / MENTIONS_FILE, GraphMention)
-
-
-def read_forms(path: Path, form: type[LineT]) -> Iterator[LineT]:
-    """What was written there, whose digest was compared."""
-    with path.open("rb") as file:
-        for line in file:
-            yield form.model_validate_json(line)

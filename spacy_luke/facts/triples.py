@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from ..pages.schema import read_forms
 from .forms import Evidence, GraphEdge, GraphNode, TextPlace
 from .nodes import node_kind
-from .store import EDGES_FILE, NODES_FILE, read_forms
+from .store import EDGES_FILE, NODES_FILE
 
 BASE = "urn:spacy-luke:"
 PREFIXES = {

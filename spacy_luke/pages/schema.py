@@ -5,8 +5,9 @@ UTF-16 units of JavaScript. Scores are probabilities from 0 to 1, rounded to six
 Fields may be added within a version; what a field means changes only with the version.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from spacy.tokens import Span
@@ -28,6 +29,7 @@ from .findings import Findings, FoundMention, Link
 
 FORMAT: Literal["spacy-luke-annotations/1"] = "spacy-luke-annotations/1"
 _DIGITS = 6
+FormT = TypeVar("FormT", bound=BaseModel)
 _CANDIDATES = 5  # that are told of a link beside the one that was chosen
 
 
@@ -242,3 +244,10 @@ def _maybe(score: float | None) -> float | None:
 
 def _rounded(score: float) -> float:
     return round(float(score), _DIGITS)
+
+
+def read_forms(path: Path, form: type[FormT]) -> Iterator[FormT]:
+    """What this package has written, a form a line as JSON."""
+    with path.open("rb") as file:
+        for line in file:
+            yield form.model_validate_json(line)

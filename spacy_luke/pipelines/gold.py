@@ -9,6 +9,7 @@ from spacy.training import Corpus, Example
 from ..components.base import LukeComponent
 from ..readers.given import copy_asked
 from ..readers.gold_corpus import make_gold_corpus
+from ..stores.opening import find_files
 
 _ZLIB = b"x"  # what its data begin with
 
@@ -20,7 +21,7 @@ def check_docs(path: Path, name: str) -> None:
     if not path.exists():
         raise ValueError(f"{name} is {path}, which does not exist. Make it with `{how}`, or give another.")
     if path.is_dir():
-        if not any(path.rglob("*.spacy")):
+        if not find_files(path, ".spacy"):
             raise ValueError(
                 f"{name} must be a .spacy file or a folder of them, but {path} has none. Make one with `{how}`."
             )

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import spacy
 
 from ..readers.conversion import FORMAT_NAMES, convert_files
-from ..readers.docbin import write_docbin
-from .survey import read_docbins
+from ..readers.docbin import read_docbins, write_docbin
+from ..stores.opening import find_files
 
 _SUFFIX = ".spacy"
 _NESTED = "sc"  # the span group of entities that lie inside or across others
@@ -84,7 +84,7 @@ def _is_docbin(inputs: Sequence[Path], format: str | None) -> bool:
 
 
 def _has_docbins(folder: Path, format: str | None) -> bool:
-    return format is None or any(folder.rglob(f"*{_SUFFIX}"))
+    return format is None or bool(find_files(folder, _SUFFIX))
 
 
 def _convert(

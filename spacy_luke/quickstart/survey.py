@@ -1,26 +1,23 @@
 """What gold documents are like: how many, how long, and what is annotated in them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spacy.tokens import Doc, DocBin, Span
-from spacy.vocab import Vocab
+from spacy.tokens import Doc, Span
 
 from ..annotations import (
     LINKS,
-    MENTIONS,
+    OWN_GROUPS,
     QUERIES,
     QUESTIONS,
     TYPES,
+    UNLINKED,
     get_pair_rows,
     get_relation_rows,
     get_rows,
 )
 from .rules import Shape
-
-_OURS = (LINKS, TYPES, MENTIONS)  # span groups that hold no entities to be found
 
 
 class Survey(NamedTuple):
@@ -33,12 +30,6 @@ class Survey(NamedTuple):
     longest: int
     sentences: int
     cut: int
-
-
-def read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    """The Docs of a .spacy file, or of the files of a folder, in order of their names."""
-    for file in sorted(path.rglob("*.spacy")) if path.is_dir() else [path]:
-        yield from DocBin().from_disk(file).get_docs(vocab)
 
 
 def survey_docs(docs: Iterable[Doc], *, sentencize: Callable[[Doc], Doc], spans_key: str | None = None) -> Survey:
@@ -59,10 +50,10 @@ def survey_docs(docs: Iterable[Doc], *, sentencize: Callable[[Doc], Doc], spans_
             doc = sentencize(doc)
         counts["sentences"] += sum(1 for _ in doc.sents)
         longest["document"] = max(longest["document"], len(doc))
-        for key, spans in (("", doc.ents), *((k, v) for k, v in doc.spans.items() if k not in _OURS)):
+        for key, spans in (("", doc.ents), *((k, v) for k, v in doc.spans.items() if k not in OWN_GROUPS)):
             _count_spans(key, list(spans), groups.setdefault(key, Counter()), longest)
         linked = doc.spans[LINKS] if LINKS in doc.spans else doc.ents
-        counts["linked"] += sum(bool(span.kb_id_) for span in linked)
+        counts["linked"] += sum(span.kb_id_ not in UNLINKED for span in linked)
         if TYPES in doc.spans:
             typed = list(doc.spans[TYPES])
             counts["typed"] += len({(span.start, span.end) for span in typed})

@@ -6,9 +6,9 @@ from spacy.vocab import Vocab
 
 from ..checkpoint.assemble import read_tokenizer
 from ..checkpoint.sources import find_source
+from ..readers.docbin import read_docbins
 from ..text.unknown import UnknownWords, count_unknown
 from .cost import is_here
-from .survey import read_docbins
 
 
 def unknown_words(weights: str, train: Path, vocab: Vocab) -> UnknownWords | None:

@@ -23,6 +23,7 @@ from ..annotations import (
     get_rows,
     get_second,
 )
+from ..stores.opening import find_files
 from .column_layouts import COLUMN_LAYOUTS, ColumnLayout, layout_of
 from .conll import column_docs
 from .datasets.table import DATASETS, read_dataset
@@ -95,7 +96,7 @@ def _files(inputs: Sequence[Path], format: str) -> list[Path]:
             files.append(path)
         elif not suffix:
             raise ValueError(f"{path}: expected files of the format {format}, but this is a folder: give its files.")
-        elif found := sorted(x for x in path.rglob(f"*{suffix}") if x.is_file() and not x.name.startswith(".")):
+        elif found := find_files(path, suffix):
             files += found
         else:
             raise ValueError(f"{path}: expected files *{suffix} in the folder, but it has none.")

@@ -1,4 +1,4 @@
-"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads."""
+"""Docs in spaCy's own format, which the stock reader `spacy.Corpus.v1` reads: read and written."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -6,8 +6,25 @@ from pathlib import Path
 
 import srsly
 from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
 from ..stores.atomic import write_atomically, write_folder_atomically
+from ..stores.opening import find_files
+
+_LISTS = ("tokens", "spaces", "cats", "flags", "span_groups", "user_data")  # of a DocBin, an item a Doc
+
+
+def read_docbins(path: Path, vocab: Vocab, *, skip: int = 0) -> Iterator[Doc]:
+    """The Docs of a .spacy file, or of a folder of them: the files that `spacy.Corpus.v1` reads, by their names. skip:
+    so many are left out at the beginning, and not made."""
+    look_up_codecs_once()
+    for file in find_files(path, ".spacy"):
+        docs = DocBin().from_disk(file)
+        skipped = min(skip, len(docs))
+        skip -= skipped
+        for name in _LISTS:
+            setattr(docs, name, getattr(docs, name)[skipped:])
+        yield from docs.get_docs(vocab)
 
 
 def write_docbin(docs: Iterable[Doc], path: str | Path, *, shard_words: int = 1_000_000) -> list[Path]:

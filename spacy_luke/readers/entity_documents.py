@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.util import registry
 
 from ..annotations import UNLINKED, KnownEntity
+from ..stores.opening import find_files
+from .docbin import read_docbins
 from .json_files import read_json_lines, take
 
 EntityMention = tuple[int, int, str]
@@ -31,7 +33,8 @@ def make_entity_documents(
     skip: int = 0,
     limit: int | None = None,
 ) -> Callable[[int], Iterator[LinkedDocument]]:
-    """Documents of a .spacy file, of a folder of them, or of a .jsonl file; read as they are used.
+    """Documents of a .spacy file, of a folder of them, or of a .jsonl file; read as they are used. Those
+    that are left out are not tokenised.
 
     A line of JSON has "text" and "entities", each `[start, end, id]` or an object with "start", "end" and "id".
 
@@ -50,34 +53,31 @@ def make_entity_documents(
         )
     if skip < 0 or (limit is not None and limit < 1):
         raise ValueError(f"skip must be from 0 and limit from 1 (or None), but they are {skip} and {limit}.")
-    files = _find_files(Path(path))
+    source = Path(path)
+    _check_files(source)
     nlp = spacy.blank(lang)
     nlp.add_pipe("sentencizer")
     find = _linked_ents if getter is None else getter
 
     def read(start: int) -> Iterator[LinkedDocument]:
-        stop = None if limit is None else skip + limit
-        if files[0].suffix == ".jsonl":
-            documents = (_from_line(where, data, nlp) for where, data in read_json_lines(files[0]))
-            yield from islice(documents, skip + start, stop)
+        first, most = skip + start, None if limit is None else max(limit - start, 0)
+        if source.is_file() and source.suffix == ".jsonl":
+            rest = islice(read_json_lines(source), first, None)
+            for where, data in islice(rest, most):
+                yield _from_line(where, data, nlp)
         else:
-            for number, doc in enumerate(islice(_read_docs(files, nlp), skip + start, stop), skip + start):
+            docs = read_docbins(source, nlp.vocab, skip=first)
+            for number, doc in enumerate(islice(docs, most), first):
                 known = [(one.start, one.end, one.id) for one in find(doc)]
                 yield _split(f"{path}, document {number}", doc, known, nlp)
 
     return read
 
 
-def _find_files(path: Path) -> list[Path]:
-    files = sorted(path.glob("*.spacy")) if path.is_dir() else [path]
+def _check_files(path: Path) -> None:
+    files = find_files(path, ".spacy")
     if not files or not all(file.is_file() and file.suffix in (".spacy", ".jsonl") for file in files):
         raise ValueError(f"Expected a .spacy file, a folder of them, or a .jsonl file at {path}, but there is none.")
-    return files
-
-
-def _read_docs(files: Sequence[Path], nlp: Language) -> Iterator[Doc]:
-    for file in files:
-        yield from DocBin().from_disk(file).get_docs(nlp.vocab)
 
 
 def _from_line(where: str, data: dict[str, Any], nlp: Language) -> LinkedDocument:

@@ -52,8 +52,9 @@ def make_joined_corpus(
         annotates = []
 
     A source has a path, of a .spacy file or a folder of them; `repeat`, how often its documents come in one pass over
-    the corpus, where 2.5 is all twice, and a half of them, drawn anew in each pass, once more; `limit`, how many of its
-    documents are read; and for `entities`, `types` and `relations`:
+    the corpus, where 2.5 is all twice, and a half of them, drawn anew in each pass, once more (training with
+    `max_epochs` of 0 or more makes one pass, whose draw serves all epochs); `limit`, how many of its documents are
+    read; and for `entities`, `types` and `relations`:
 
     labels: what each label of the source becomes: one of our labels; a list, one of these, "" among them for none; null
         for anything, which teaches nothing; "" for none of our labels, as if the source had not annotated it. "*" is
@@ -126,8 +127,9 @@ class _Held:
 
 class JoinedDocs:
     """The documents of several sources, each in its share, in an order that mixes them. Each call is a pass, which
-    draws anew; the same pass of the same seed gives the same. Each component that is initialised makes a pass, and so
-    does each epoch: sources of at most MOST_HELD words in all are read from their files once."""
+    draws anew; the same pass of the same seed gives the same. Each component that is initialised makes a pass; training
+    makes one more, or one for each epoch where `max_epochs` is -1. Sources of at most MOST_HELD words in all are read
+    from their files once."""
 
     def __init__(self, sources: Mapping[str, JoinedSource], *, spans_key: str | None, seed: int):
         self.sources, self.spans_key, self.seed = sources, spans_key, seed

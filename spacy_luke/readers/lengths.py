@@ -8,7 +8,7 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from ..annotations import KINDS, set_rows
+from ..annotations import KINDS, OWN_GROUPS, set_rows
 from ..text.lines import sentence_starts
 from .corpora import Lengths
 from .parts import annotation_kind, cut_doc, free_starts, is_carried, join_docs
@@ -31,16 +31,20 @@ def make_mixed_lengths(
     joined: share that is joined to others, and cut at ends of sentences; the rest stays as it is.
     max_words: the longest that is made.
     without: annotations that are left out first, such as "luke_queries", since nothing is trained on them.
-    seed: of all draws.
+    seed: of all draws; training with max_epochs of 0 or more makes one, for all epochs.
     """
     return MixedLengths(sentences=sentences, joined=joined, max_words=max_words, without=without, seed=seed)
 
 
 @registry.misc("spacy-luke.one_sentence.v1")
 def make_one_sentence(max_words: int = 510) -> Lengths:
-    """A Doc for each sentence of the gold documents: the sentence with the words around it, whose entities are not
-    annotated. So a batch has sentences of different documents, each in its context, as in the original code of LUKE
-    (examples/legacy/ner).
+    """A Doc for each sentence of the gold documents: the sentence with all that is annotated on it, and the words
+    around it, of which nothing is. So a batch has sentences of different documents, each in its context, as in the
+    original code of LUKE (examples/legacy/ner). Sentences that an annotation joins stay together; a document with
+    annotations of the whole text (categories, a question without answers) or with user_data of others stays as it is.
+
+    A span group cannot say that it leaves words out: where it holds entities, max_words must be 0, a ValueError
+    otherwise.
 
     max_words: most words before the sentence, and after it; a window of 512 pieces holds no more than 510.
     """
@@ -49,24 +53,16 @@ def make_one_sentence(max_words: int = 510) -> Lengths:
 
     def each_sentence(docs: Iterable[Doc]) -> Iterator[Doc]:
         for doc in docs:
-            starts = _starts(doc)
-            for start, end in zip(starts, [*starts[1:], len(doc)]):
-                yield _one_sentence(doc, start, end, max_words)
+            starts = _cuts(doc)
+            if max_words and len(starts) > 1 and (groups := sorted(set(doc.spans) - set(OWN_GROUPS))):
+                raise ValueError(
+                    "spacy-luke.one_sentence.v1 puts words around a sentence that are not annotated, but a document "
+                    f"has the spans of {groups}, and nothing says of a span group which words it leaves out: they "
+                    "would be learned to be no entities. Set max_words = 0, or take spacy-luke.mixed_lengths.v1."
+                )
+            yield from cut_doc(doc, starts, around=max_words)
 
     return each_sentence
-
-
-def _one_sentence(doc: Doc, start: int, end: int, most: int) -> Doc:
-    """Words [start, end) with their entities, and others around them without."""
-    first = max(0, start - most)
-    head = doc._get_array_attrs()
-    around = doc[first : min(len(doc), end + most)]
-    own = around.as_doc(array_head=head)  # type: ignore[call-arg]  # missing in spaCy's stubs
-    own.has_unknown_spaces = doc.has_unknown_spaces
-    kept = [x for x in own.ents if start <= x.start + first and x.end + first <= end]
-    outside = [own[i : i + 1] for i in range(len(own)) if not start <= i + first < end]
-    own.set_ents(kept, missing=outside)
-    return own
 
 
 class MixedLengths:
@@ -78,6 +74,7 @@ class MixedLengths:
         ones. The rest stays as it is.
     without: rows that are left out first, such as "luke_queries", since nothing is trained on them.
     seed: of all draws. Each pass over the documents draws anew; the same pass of the same seed gives the same Docs.
+        Training with `max_epochs` of 0 or more makes one pass, whose draw serves all epochs.
 
     All annotations are kept (see `parts`): no cut goes through an entity, a span, a relation, a question and its
     answers. A document with annotations of the whole text stays as it is (categories, the pairs of GLUE, user_data of
@@ -113,7 +110,7 @@ class MixedLengths:
         streams: dict[Hashable, _Stream] = {}
         for doc in _shuffled(map(self._without, docs), draw):
             share = draw.random()
-            starts = free_starts(doc, _starts(doc)) if is_carried(doc) and len(doc) else []
+            starts = _cuts(doc)
             if not starts or share >= self.sentences + self.joined:
                 yield doc
             elif share < self.sentences:
@@ -163,6 +160,11 @@ class _Stream:
         if self.held:
             yield join_docs(self.held)
         self.held = []
+
+
+def _cuts(doc: Doc) -> list[int]:
+    """Words that begin sentences, where the Doc may be cut; none of one that stays as it is."""
+    return free_starts(doc, _starts(doc)) if is_carried(doc) and len(doc) else []
 
 
 def _starts(doc: Doc) -> list[int]:

@@ -88,8 +88,12 @@ def _asked_hull(item: dict[str, Any]) -> Place | None:
     return (min(a for a, _ in places), max(b for _, b in places)) if item.get("answers") else None
 
 
-def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
-    """The parts that begin with the words `starts`, the first of which is 0; the others are among `free_starts`."""
+def cut_doc(doc: Doc, starts: Sequence[int], *, around: int = 0) -> list[Doc]:
+    """The parts that begin with the words `starts`, the first of which is 0; the others are among `free_starts`.
+
+    around: so many words before each part, and after it, come along without entities, spans and rows; of doc.ents they
+    have no annotation (ent_iob 0).
+    """
     if len(starts) < 2:
         return [doc]
     rows = get_all_rows(doc)
@@ -97,14 +101,16 @@ def cut_doc(doc: Doc, starts: Sequence[int]) -> list[Doc]:
     array = doc.to_array(list(head))
     parts, size = [], len(doc.text)
     for start, end in zip(starts, [*starts[1:], len(doc)]):
-        span = doc[start:end]
-        part = span.as_doc(array_head=head, array=array)  # type: ignore[call-arg]  # missing in spaCy's stubs
+        first, last = max(0, start - around), min(len(doc), end + around)
+        own = array.copy() if around else array  # spaCy changes the words of the span in it
+        part = doc[first:last].as_doc(array_head=head, array=own)  # type: ignore[call-arg]  # missing in spaCy's stubs
         part.has_unknown_spaces = doc.has_unknown_spaces
+        part.set_ents([], missing=[x for x in (part[: start - first], part[end - first :]) if x], default="unmodified")
         for name, group in doc.spans.items():
-            inside = [(x, x.start - start, x.end - start) for x in group if start <= x.start and x.end <= end]
+            inside = [(x, x.start - first, x.end - first) for x in group if start <= x.start and x.end <= end]
             part.spans[name] = _group(part, name, inside)
-        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size + 1
-        for name, some in _moved(rows, by=-begin, within=(begin, behind), size=size).items():
+        begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size
+        for name, some in _moved(rows, by=-doc[first].idx, within=(begin, behind), size=size).items():
             set_rows(part, name, some)
         parts.append(part)
     return parts
@@ -135,8 +141,8 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
         starts.append(first)
         for name, group in part.spans.items():
             groups[name] += [(x, x.start + first, x.end + first) for x in group]
-        whole = (0, len(part.text) + 1)
-        for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=whole, size=len(part.text)).items():
+        size = len(part.text)
+        for name, some in _moved(get_all_rows(part), by=joined[first].idx, within=(0, size), size=size).items():
             rows[name] = some if name in _WHOLE else [*rows.get(name, []), *some]
         first += len(part)
     if not joined.has_annotation("DEP"):  # a tree has its sentences
@@ -164,10 +170,10 @@ def _group(doc: Doc, name: str, spans: Iterable[tuple[Span, int, int]]) -> SpanG
 
 
 def _moved(rows: dict[str, list[Any]], *, by: int, within: Place, size: int) -> dict[str, list[Any]]:
-    """The annotations within some characters, at new places."""
+    """The annotations within some characters [start, end), at new places."""
 
     def inside(hull: Place) -> bool:
-        return within[0] <= hull[0] and hull[1] < within[1]
+        return within[0] <= hull[0] and hull[1] <= within[1]
 
     moved: dict[str, list[Any]] = {name: rows[name] for name in _WHOLE if name in rows}
     for name, pairs in _PLACES.items():

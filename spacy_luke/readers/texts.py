@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 
+from ..stores.opening import find_files
 from ..stores.plain_text import parse_json
+from .docbin import read_docbins
 from .lines import decode_line
 
 _SUFFIXES = (".txt", ".jsonl", ".spacy")
@@ -21,7 +23,7 @@ def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
     """
     files = [path]
     if path.is_dir():
-        files = sorted(x for x in path.rglob("*") if x.is_file() and x.suffix in _SUFFIXES)
+        files = [x for x in find_files(path) if x.suffix in _SUFFIXES]
     found = False
     for file in files:
         if file.suffix not in _SUFFIXES:
@@ -56,7 +58,7 @@ def _text_of(path: Path, number: int, line: str) -> str:
 
 
 def _read_docs(path: Path, nlp: Language) -> Iterator[Doc]:
-    for doc in DocBin().from_disk(path).get_docs(nlp.vocab):
+    for doc in read_docbins(path, nlp.vocab):
         starts: list[bool | int | None] | None = None
         if doc.has_annotation("SENT_START"):
             starts = [bool(word.is_sent_start) for word in doc]

@@ -1,4 +1,5 @@
-"""Opening what stores are built from: plain, gzip or bzip2, with a progress bar over the bytes that were read."""
+"""Finding and opening what things are built from: plain, gzip or bzip2, with a progress bar over the bytes that were
+read."""
 
 import gzip
 import io
@@ -52,6 +53,15 @@ def open_source(
                 raise  # the disk's fault, not the file's
             what = f"not XML ({error})" if isinstance(error, ParseError) else f"not a whole {kind} file ({error})"
             raise ValueError(f"{path} is {what}. It may be truncated: copy or download it again.") from error
+
+
+def find_files(path: Path, suffix: str = "") -> list[Path]:
+    """A file as it is; of a folder, and of folders in it, the files whose names end in `suffix`, in order, without what
+    is hidden there."""
+    if not path.is_dir():
+        return [path]
+    found = [x for x in path.rglob(f"*{suffix}") if x.is_file()]
+    return sorted(x for x in found if not any(name.startswith(".") for name in x.relative_to(path).parts))
 
 
 def _counted(file: BinaryIO, bar: ProgressBar[bytes], count: Callable[[int], None] | None) -> Iterator[bytes]:

@@ -1,23 +1,20 @@
 """What a run has written, read again: the annotations of each text, in the order of the inputs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from ..pages.schema import AnnotatedText
+from ..pages.schema import AnnotatedText, read_forms
 from ..stores.folder import StoreFolder
 from .parquet import read_parquet_rows
 from .repeated_ids import NONE_REPEATED, Repeated
 from .run_folder import ERRORS, KIND, REPEATED, FailedText, PartCounts
 
-
-def read_annotated_lines(path: Path) -> Iterator[AnnotatedText]:
-    with path.open("rb") as lines:
-        for line in lines:
-            yield AnnotatedText.model_validate_json(line)
-
-
-_READERS = {"jsonl": read_annotated_lines, "parquet": read_parquet_rows}
+_READERS: dict[str, Callable[[Path], Iterator[AnnotatedText]]] = {
+    "jsonl": partial(read_forms, form=AnnotatedText),
+    "parquet": read_parquet_rows,
+}
 
 
 class AnnotatedParts(StoreFolder):

@@ -21,11 +21,6 @@ class GivenText(NamedTuple):
     fields: str = ""
     doc: bytes | None = None
 
-    @property
-    def has_own_id(self) -> bool:
-        """Whether its record has an id; a place is another one for each text."""
-        return self.id != self.place
-
 
 class UnreadText(NamedTuple):
     """A place in the input where no text can be read. message: what was expected there, and what came."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
+from ..readers.docbin import read_docbins
 from ..stores.plain_text import CSV_FIELD, parse_json
 from .given_texts import InputItem, UnreadText, as_item
 
@@ -83,8 +83,7 @@ def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]
     along in `doc.user_data["luke_fields"]`."""
     vocab = Vocab()
     try:
-        docs: Iterator[Doc] = DocBin(store_user_data=True).from_disk(path).get_docs(vocab)
-        for number, doc in enumerate(docs):
+        for number, doc in enumerate(read_docbins(path, vocab)):
             place = f"{name}:{number}"
             others = fields.along(get_document_fields(doc))
             item = as_item(doc.text, get_document_id(doc), place, fields=others)

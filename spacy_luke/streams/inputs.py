@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..stores.opening import open_source
+from ..stores.opening import find_files, open_source
 from ..stores.plain_text import printable_name
 from .given_texts import InputItem
 from .input_formats import BY_LINES, BY_PLACES, InputFields
@@ -133,7 +133,7 @@ def _standard_input(format: str | None) -> InputFile:
 
 def _files_of(folder: Path, format: str | None) -> tuple[list[InputFile], list[Path]]:
     """Those that are read, and those of other kinds."""
-    paths = sorted(x for x in folder.rglob("*") if x.is_file() and not _is_hidden(x.relative_to(folder)))
+    paths = find_files(folder)
     failed = {x.parent / ERRORS for x in paths if x.name == PLAN}  # of folders that were written by this command
     texts = [x for x in paths if x not in failed]
     wanted = [x for x in texts if (known := _format_of(x)) and (format is None or _reads(format, known))]
@@ -164,7 +164,3 @@ def _format_of(path: Path) -> str | None:
     inner = path.with_suffix("") if path.suffix in _PACKED else path
     known = SUFFIXES.get(inner.suffix.lower())
     return None if inner is not path and known in BY_PLACES else known
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)

@@ -42,7 +42,7 @@ class OwnIds:
 
     def add(self, items: Iterable[InputItem]) -> None:
         for item in items:
-            if item.id != item.place:
+            if item.id != item.place:  # its own; a place is another one for each text
                 self._lines.add(f"{json.dumps(item.id)}\t{json.dumps(item.place)}\n")
 
     def repeated(self) -> Repeated:

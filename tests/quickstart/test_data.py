@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_luke.quickstart.data import prepare_parts
-from spacy_luke.quickstart.survey import read_docbins
+from spacy_luke.readers.docbin import read_docbins
 
 VOCAB = spacy.blank("en").vocab
 

@@ -6,8 +6,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations import register_extensions
 from spacy_luke.components.paragraphs import ParagraphSentencizer
-from spacy_luke.quickstart.survey import read_docbins, survey_docs
-from spacy_luke.readers.docbin import write_docbin
+from spacy_luke.quickstart.survey import survey_docs
 from tests.pipelines import make_gold
 from tests.tiny import SENTENCES
 
@@ -30,6 +29,12 @@ def test_all_that_there_is():
     assert (shape.several, shape.crossing, shape.pairs) == (False, False, 0)
     assert (shape.questions, shape.unanswerable, shape.queries, shape.linked) == (4, 2, 2, 0)
     assert found.labels["ner"] == {"PER": 2, "LOC": 2}
+
+
+def test_ids_of_none_are_no_links():
+    doc = Doc(VOCAB, words=["Ada", "saw", "Kofi"])
+    doc.set_ents([Span(doc, 0, 1, "PER", kb_id="NIL"), Span(doc, 2, 3, "PER", kb_id="Q1")])
+    assert survey([doc]).shape.linked == 1
 
 
 def test_entities_of_a_group():
@@ -59,9 +64,3 @@ def test_entities_that_cross_a_sentence():
 def test_nothing():
     with pytest.raises(ValueError, match="there are none"):
         survey([])
-
-
-def test_files_of_a_folder(tmp_path):
-    docs = [Doc(VOCAB, words=[word]) for word in "abcde"]
-    write_docbin(docs, tmp_path / "all.spacy", shard_words=2)
-    assert [doc.text.strip() for doc in read_docbins(tmp_path / "all.spacy", VOCAB)] == list("abcde")

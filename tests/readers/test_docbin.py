@@ -2,11 +2,11 @@ import catalogue
 import pytest
 import spacy
 import srsly
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Corpus
 
 from spacy_luke.annotations import get_all_rows, get_rows
-from spacy_luke.readers.docbin import look_up_codecs_once, write_docbin
+from spacy_luke.readers.docbin import look_up_codecs_once, read_docbins, write_docbin
 from spacy_luke.readers.gold_corpus import make_gold_corpus
 
 
@@ -43,6 +43,28 @@ def test_the_stock_reader_reads_it(nlp, tmp_path, shard_words, names):
     before = [file.read_bytes() for file in files]
     assert [file.read_bytes() for file in write_docbin(make_docs(nlp, 5), path, shard_words=shard_words)] == before
     assert sorted(p.name for p in path.parent.iterdir()) == ["docs.spacy"]
+
+
+def test_files_of_folders(nlp, tmp_path):
+    """Those of the stock reader: also of folders in folders, but nothing hidden."""
+    for name in ("c", "part/b", "part/.hidden/x", ".d"):
+        write_docbin([Doc(nlp.vocab, words=[name])], tmp_path / f"{name}.spacy")
+    write_docbin([Doc(nlp.vocab, words=[word]) for word in "ade"], tmp_path / "all.spacy", shard_words=1)
+    words = [doc[0].text for doc in read_docbins(tmp_path, nlp.vocab)]
+    assert words == ["a", "d", "e", "c", "part/b"] == [x.reference[0].text for x in Corpus(tmp_path)(nlp)]
+    assert [doc[0].text for doc in read_docbins(tmp_path / "c.spacy", nlp.vocab)] == ["c"]
+
+
+def test_docs_that_are_skipped_are_not_made(nlp, tmp_path):
+    found = DocBin(docs=make_docs(nlp, 5), store_user_data=True)
+    found.user_data[1] = b"\x81"  # not whole
+    found.to_disk(tmp_path / "1.spacy")
+    write_docbin(make_docs(nlp, 2), tmp_path / "2.spacy")
+    with pytest.raises(ValueError, match="max_map_len"):
+        list(read_docbins(tmp_path, nlp.vocab, skip=1))
+    expected = [describe(doc) for n in (5, 2) for doc in make_docs(nlp, n)]
+    for skip in (2, 4, 5, 6, 7, 9):
+        assert [describe(doc) for doc in read_docbins(tmp_path, nlp.vocab, skip=skip)] == expected[skip:]
 
 
 @pytest.mark.parametrize("shard_words", [100, 8])

@@ -71,6 +71,20 @@ def test_from_a_number_on(tmp_path):
         assert texts(3, skip=2, limit=3) == texts(9) == []
 
 
+def test_documents_that_are_left_out_are_not_made(tmp_path):
+    path = write_lines(tmp_path / "x.jsonl", {"text": "Ada", "entities": [[0, 9, "Q1"]]}, {"text": "b", "entities": []})
+    assert [document.name for document in make_entity_documents(path)(1)] == [f"{path}, line 2"]
+    assert len(list(make_entity_documents(path, skip=1)(0))) == 1
+
+
+def test_a_folder_of_folders(tmp_path):
+    nlp = spacy.blank("en")
+    for name in ("b", "sub/a"):
+        write_docbin([nlp(name)], tmp_path / f"{name}.spacy")
+    documents = list(make_entity_documents(str(tmp_path))(0))
+    assert [document.sentences[0][0] for document in documents] == ["b", "sub/a"]
+
+
 def test_lines(tmp_path):
     path = write_lines(
         tmp_path / "x.jsonl",

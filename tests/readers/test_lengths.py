@@ -127,6 +127,22 @@ def test_questions_stay_with_their_answers():
     assert free_starts(doc, starts) == [0]  # of no part it is known that it has no answer
 
 
+@pytest.mark.parametrize("gap", [True, False])
+def test_annotations_that_end_with_their_sentence(gap):
+    """Also where no blank stands behind it, as in Chinese."""
+    words = ["Ann", "met", "Bob", "He", "left"]
+    doc = Doc(NLP.vocab, words=words, spaces=[True, True, gap, True, False], sent_starts=[1, 0, 0, 1, 0])
+    doc._.luke_relations = [(doc[0:1], doc[2:3], "met")]
+    doc._.luke_pairs = [(doc[0:1], doc[2:3]), (doc[3:4], doc[4:5])]
+    doc._.luke_knowledge = [(*place(doc, "Bob"), "Q1"), (*place(doc, "left"), "Q2")]
+    set_questions(doc, [{"question": "Who?", "answers": [place(doc, "Bob")]}])
+    parts = cut_doc(doc, free_starts(doc, [0, 3]))
+    assert [part.text.strip() for part in parts] == ["Ann met Bob", "He left"]
+    assert all_said(parts) == said(doc)
+    assert [len(part._.luke_pairs) for part in parts] == [1, 1]
+    assert said(join_docs([*parts, doc])) == all_said([doc, doc])
+
+
 @pytest.mark.parametrize("sentences", [True, False])
 @pytest.mark.parametrize(("alone", "joined"), [(1, 0), (0, 1), (0.3, 0.4), (0, 0)])
 def test_every_annotation_is_kept_once(alone, joined, sentences):
