@@ -121,6 +121,11 @@ def test_a_folder_for_init_config(write, tmp_path):
     [
         ("T1	PER 2 5	Bob", "line 1: the mention at 2 5 should be 'Bob', but there stands 'Ada'"),
         ("\nT1	PER 2 99	Ada", "line 2: expected characters of the 50 of the text"),
+        (
+            "T1	PER 2 5	Ada\nT1	PER 17 20	Ben",
+            "a.ann, line 2: expected an id of its own, but .*line 1 has T1, too",
+        ),
+        ("T1	A 2 5	Ada\nE1	A:T1\n\nE1	A:T1", "line 4: expected an id of its own, but .*line 2 has E1, too"),
         ("T1	PER 2	Ada", "expected a label and characters"),
         (
             "T1	PER 2 5	Ada\nR1	x Arg1:T1 Arg2:T9",
