@@ -91,9 +91,12 @@ def test_documents_of_a_folder(write, tmp_path):
         write(LINES, name=name)
     (tmp_path / "._a.ann").write_bytes(b"\xff")  # of macOS
     (tmp_path / "more").mkdir()
+    for name in ("more/bare.txt", "._a.txt", "read.me"):
+        (tmp_path / name).write_text("Nobody marked this.", encoding="utf8")
     write("T1	PER 0 3	Eve\n", text="Eve slept.", name="more/d")
     found = convert_files([tmp_path], tmp_path / "x.spacy", format="brat", spans_key="sc")
     assert found.counts["documents"] == 4
+    assert found.counts["notes: texts without their file .ann, left out"] == 1
     assert found.labels["mentions"] == {"PER": 7, "ORG": 6, "LOC": 3, "Move": 3}
     (doc,) = dataset_docs(spacy.blank("en"), tmp_path / "b.ann", format="brat", spans_key="sc")
     assert sorted(x.text for x in doc.spans["sc"] if x.label_ == "ORG") == ["Ada Byron and\r\nBen", "Shell"]
