@@ -11,6 +11,8 @@ from typing import Any
 
 STANDARD_INPUT = Path("-")
 CSV_FIELD = 1 << 26  # characters of a field of a .csv at most
+_PACKED_AS = {b"\x1f\x8b": ("gzip", "gunzip"), b"BZh91AY&SY": ("bzip2", "bunzip2")}  # by how files begin
+_WESTERN = "cp1252"  # latin1, too, whose further signs are control characters that no text has
 _ESCAPED = re.compile(r"\\x[89a-f][0-9a-f]")  # as a byte of a name that is no UTF-8 is shown
 
 
@@ -70,7 +72,10 @@ def read_object(path: Path) -> dict[str, Any]:
 def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     begins = error.object[: error.start + 2]
-    coding = "utf16" if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+    for start, (kind, unpack) in _PACKED_AS.items():
+        if begins.startswith(start):
+            return f"expected text in UTF-8, but it is packed by {kind}. Unpack it by {unpack} -c {path} > NEW."
+    coding = "utf16" if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else _WESTERN
     return (
         f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it "
         f"from what it is in, such as by iconv -f {coding} -t utf8 {path} > NEW."
