@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ValueError(f"{path} must hold a JSON object, but it holds a {type(data).__name__}.")
     return data
+
+
+def csv_lines(path: Path | str, lines: Iterable[str], *, known: Collection[str]) -> Iterator[str]:
+    """The lines of a .csv. ValueError where semicolons are between its columns, as some spreadsheets write them. known:
+    columns of which there is at least one."""
+    for number, line in enumerate(lines):
+        columns = [x.strip(' "\r\n') for x in line.split(";")] if number == 0 and "," not in line else []
+        if len(columns) > 1 and not set(columns).isdisjoint(known):
+            raise ValueError(
+                f"{path}: expected commas between the columns of a .csv, but its first line is {line.strip()!r:.200}. "
+                "Save it with commas, or with tabs as .tsv."
+            )
+        yield line
 
 
 def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
-from ..stores.plain_text import CSV_FIELD, parse_json
+from ..stores.plain_text import CSV_FIELD, csv_lines, parse_json
 from .given_texts import InputItem, UnreadText, as_item, unread_record
 
 MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
@@ -156,8 +156,9 @@ def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: st
     csv.field_size_limit(CSV_FIELD)
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        header = next(rows, [])
+        lines = text if delimiter != "," else csv_lines(name, text, known=(fields.text, fields.id))
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        header = _header(name, rows)
         _columns(name, header, fields)
         number = 0
         while True:
@@ -184,6 +185,13 @@ def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: st
             yield as_item(data[fields.text], data.get(fields.id), place, fields=fields.along(data))
     finally:
         text.detach()
+
+
+def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
+    try:
+        return next(rows, [])
+    except csv.Error as error:
+        raise ValueError(f"{name}: expected a first line with the names of the columns, but {error}.") from None
 
 
 def _columns(name: str, header: list[str], fields: InputFields) -> list[str]:

@@ -117,6 +117,32 @@ def test_fields_have_names(tmp_path):
         list(find(tmp_path / "a.csv"))
 
 
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("id;text", "a.csv: expected commas .* first line is 'id;text'. Save it with commas, or with tabs as .tsv"),
+        ('"id";"body, or not"', "expected a first line with the names of the columns, but ',' expected"),
+        ('"id";"text"', "expected commas between the columns"),
+        ("id;body", "expected commas between the columns"),
+        ("a;b", r"columns are \['a;b'\]. Say which by --text-field"),
+        ("id;x,y", r"columns are \['id;x', 'y'\]. Say which by --text-field"),
+        ("id", r"columns are \['id'\]. Say which by --text-field"),
+        ("", r"columns are \[\]"),
+    ],
+)
+def test_columns_that_are_none(tmp_path, header, message):
+    (tmp_path / "a.csv").write_text(f"{header}\n1;A.\n")
+    with pytest.raises(ValueError, match=message):
+        list(find(tmp_path / "a.csv"))
+
+
+def test_semicolons_in_a_table_with_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("text;id,text\nx;y,A;B.\n")
+    (tmp_path / "b.csv").write_text("text\ntext;id\n")
+    (tmp_path / "c.tsv").write_text("id;text\ttext\n1\tA.\n")
+    assert [x.text for x in find(tmp_path)] == ["A;B.", "text;id", "A."]
+
+
 def test_ids_of_records_without_a_text(tmp_path):
     path = tmp_path / "a.jsonl"
     ids = ["n", 7, True, "\ud800", "", None, ["n"]]
