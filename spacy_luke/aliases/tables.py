@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..stores.opening import open_source
-from ..stores.plain_text import CSV_FIELD, parse_json
+from ..stores.plain_text import CSV_FIELD, csv_lines, parse_json
 from .counts import AliasCounts
 
 _KINDS = (".tsv", ".csv", ".jsonl")
@@ -161,22 +161,12 @@ def _read_tsv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: S
 def _read_csv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: Skip | None) -> Iterator[Row]:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
         csv.field_size_limit(CSV_FIELD)
-        reader = csv.reader(lines, strict=True)
+        reader = csv.reader(csv_lines(path, lines, known=("id", "name", "names", "entity")), strict=True)
         try:
-            lines_of = ((reader.line_num, _with_commas(path, fields)) for fields in reader if fields)
+            lines_of = ((reader.line_num, fields) for fields in reader if fields)
             yield from _read_columns(path, lines_of, columns, skip)
         except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from error
-
-
-def _with_commas(path: Path, fields: list[str]) -> list[str]:
-    """A row, unless it says that semicolons are between the columns, as some spreadsheets write them."""
-    if len(fields) == 1 and {"id", "name"} & set(fields[0].split(";")) and ";" in fields[0]:
-        raise ValueError(
-            f"{path}: expected commas between the columns of a .csv, but its first line is {fields[0]!r}. Save it with "
-            "commas, or with tabs as .tsv."
-        )
-    return fields
 
 
 def _read_columns(

@@ -55,8 +55,8 @@ def read_columns(path: str | Path, *, format: str = "columns", **settings: Any) 
 
     Blank lines end sentences, `-DOCSTART-` lines never count as words. With documents = n, every n sentences are a
     document, and none crosses a mark. Raises ValueError, naming the line, for a row with other columns than the
-    first one, an empty word, a tag that cannot be read, bytes that are not UTF-8, and for a file without words or
-    without the document marks that it should have.
+    first one, an empty word, a tag that cannot be read, bytes that are not UTF-8, a carriage return without a line
+    feed, and for a file without words or without the document marks that it should have.
     """
     return _read_documents(Path(path), layout_of(format, **settings))
 
@@ -204,6 +204,12 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             line = decode_line(path, number, raw)
+            if "\r" in line:
+                raise ValueError(
+                    f"{path}, line {number}: expected a line feed at the end of each line, but here is a carriage "
+                    rf"return alone, as old Macs wrote it: {line[:40]!r}. Convert it, such as by tr '\r' '\n' "
+                    f"< {path} > NEW."
+                )
             is_docstart = line.startswith("-DOCSTART-")
             is_comment = layout.comments is not None and line.startswith(layout.comments)
             if is_docstart or is_comment or not line.strip(" \t"):

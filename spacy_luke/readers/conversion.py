@@ -33,6 +33,7 @@ from .records import Record, make_doc
 from .splits import SHARES, choose_by_title, divide_records, write_pair_ids
 
 FORMAT_NAMES = sorted([*COLUMN_LAYOUTS, *DATASETS, "jsonl"])
+_TEXT = ".txt"  # of what `Dataset.suffix` lies beside
 _DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
 
 
@@ -72,7 +73,7 @@ def convert_files(
     pair_ids: Path | None = used.get("pair_ids")
     written: list[Record] | None = None if pair_ids is None else []
     docs = _read_docs(
-        _files(inputs, format),
+        _files(inputs, format, found.counts),
         format,
         lang=lang,
         spans_key=spans_key,
@@ -87,8 +88,9 @@ def convert_files(
     return found
 
 
-def _files(inputs: Sequence[Path], format: str) -> list[Path]:
-    """Each folder in the place of the files that are read of it; hidden ones are not."""
+def _files(inputs: Sequence[Path], format: str, counts: Counter[str]) -> list[Path]:
+    """Each folder in the place of the files that are read of it; hidden ones are not. counts: gets its texts that have
+    no such file under "notes: ..."."""
     suffix = DATASETS[format].suffix if format in DATASETS else ""
     files = []
     for path in inputs:
@@ -98,6 +100,8 @@ def _files(inputs: Sequence[Path], format: str) -> list[Path]:
             raise ValueError(f"{path}: expected files of the format {format}, but this is a folder: give its files.")
         elif found := find_files(path, suffix):
             files += found
+            bare = {x.with_suffix(suffix) for x in find_files(path, _TEXT)} - set(found)
+            counts.update({f"notes: texts without their file {suffix}, left out": len(bare)} if bare else {})
         else:
             raise ValueError(f"{path}: expected files *{suffix} in the folder, but it has none.")
     return files

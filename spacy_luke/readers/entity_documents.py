@@ -89,7 +89,7 @@ def _from_line(where: str, data: dict[str, Any], nlp: Language) -> LinkedDocumen
         if not isinstance(item, list) or [type(x) for x in item] != [int, int, str]:
             raise ValueError(f"{where}: expected [start, end, id] for each entity, but got {str(item)[:80]!r}.")
         mentions.append((item[0], item[1], item[2]))
-    return _split(where, nlp.make_doc(text), mentions, nlp)
+    return _split(where, nlp.tokenizer(text), mentions, nlp)
 
 
 def _linked_ents(doc: Doc) -> list[KnownEntity]:

@@ -168,7 +168,8 @@ class JoinedDocs:
 
     def _survey(self, nlp: Language) -> None:
         """Read all once: count the documents of each source, and hold them where these are few words. Raises ValueError
-        for maps that are not of its labels, and for labels that are annotated, but by nothing."""
+        for a path where nothing is, for maps that are not of its labels, and for labels that are annotated, but by
+        nothing."""
         counts: dict[str, int] = {}
         held: dict[str, list[Doc]] = {name: [] for name in self.sources}
         words = 0
@@ -176,6 +177,11 @@ class JoinedDocs:
         for name, source in self.sources.items():
             found: dict[str, set[str]] = {task: set() for task in TASKS}
             docs = 0
+            if not source.path.exists():
+                raise ValueError(
+                    f"sources.{name}.path is {source.path}, which does not exist. Make it with `python -m spacy luke "
+                    "corpus`, or give another."
+                )
             for doc in source.all_docs(nlp):
                 docs += 1
                 words += len(doc)

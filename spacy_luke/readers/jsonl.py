@@ -103,7 +103,7 @@ def make_jsonl_corpus(
     own: dict[str, Any] = {"spans_key": spans_key, "spans_field": spans_field, "align": align, "overlaps": overlaps}
     return GoldDocs(
         lambda nlp: jsonl_docs(nlp, path, **own),
-        lambda gold, nlp: nlp.make_doc(gold.text),
+        lambda gold, nlp: nlp.tokenizer(gold.text),
     )
 
 

@@ -102,6 +102,7 @@ def make_doc(
     Entities go to doc.ents, or to doc.spans[spans_key]; types to doc.spans["luke_types"], a span for each type and one
     with the label "" for a mention without any; relations, pairs, questions, queries and given entities to its rows
     (see `annotations`). Equal relations and pairs count once. A second text follows the first after a blank.
+    A text may be longer than nlp.max_length, which is for what pipelines do with it.
 
     align: where a mention of real text does not begin and end with a word: "strict" is an error, "expand" makes it grow
     to whole words, "split" splits the words there. Answers are kept as characters, whatever the words are: splitting
@@ -161,7 +162,7 @@ def make_doc(
 def _tokenize(nlp: Language, record: Record) -> Doc:
     text, words = record.text, record.words
     if text is not None and words is None:
-        return nlp.make_doc(text) if record.second is None else _join(nlp, text, record.second)
+        return nlp.tokenizer(text) if record.second is None else _join(nlp, text, record.second)
     if text is not None or words is None:
         raise ValueError(f"{record.where}: a record has either text or words.")
     if record.second is not None:
@@ -174,7 +175,7 @@ def _tokenize(nlp: Language, record: Record) -> Doc:
 
 def _join(nlp: Language, first: str, second: str) -> Doc:
     """Two texts in one Doc with a blank between them, each tokenised by itself."""
-    parts = [nlp.make_doc(text) for text in (first, second)]
+    parts = [nlp.tokenizer(text) for text in (first, second)]
     words = [word.text for part in parts for word in part]
     spaces = [bool(word.whitespace_) for part in parts for word in part]
     if len(parts[0]) and len(parts[1]):

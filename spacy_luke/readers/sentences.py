@@ -17,7 +17,7 @@ class RuleSentences:
     def __call__(self, text: str) -> list[tuple[int, int]]:
         """Characters [start, end) of each sentence, in order."""
         nlp = _blank(self.language)
-        doc = nlp.get_pipe("sentencizer")(nlp.make_doc(text) if len(text) <= nlp.max_length else nlp.tokenizer(text))
+        doc = nlp.get_pipe("sentencizer")(nlp.tokenizer(text))
         return [(sentence.start_char, sentence.end_char) for sentence in doc.sents]
 
 

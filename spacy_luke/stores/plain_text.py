@@ -6,11 +6,14 @@ import json
 import os
 import re
 import sys
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 STANDARD_INPUT = Path("-")
 CSV_FIELD = 1 << 26  # characters of a field of a .csv at most
+_PACKED_AS = {b"\x1f\x8b": ("gzip", "gunzip"), b"BZh91AY&SY": ("bzip2", "bunzip2")}  # by how files begin
+_WESTERN = "cp1252"  # latin1, too, whose further signs are control characters that no text has
 _ESCAPED = re.compile(r"\\x[89a-f][0-9a-f]")  # as a byte of a name that is no UTF-8 is shown
 
 
@@ -67,10 +70,26 @@ def read_object(path: Path) -> dict[str, Any]:
     return data
 
 
+def csv_lines(path: Path | str, lines: Iterable[str], *, known: Collection[str]) -> Iterator[str]:
+    """The lines of a .csv. ValueError where semicolons are between its columns, as some spreadsheets write them. known:
+    columns of which there is at least one."""
+    for number, line in enumerate(lines):
+        columns = [x.strip(' "\r\n') for x in line.split(";")] if number == 0 and "," not in line else []
+        if len(columns) > 1 and not set(columns).isdisjoint(known):
+            raise ValueError(
+                f"{path}: expected commas between the columns of a .csv, but its first line is {line.strip()!r:.200}. "
+                "Save it with commas, or with tabs as .tsv."
+            )
+        yield line
+
+
 def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     begins = error.object[: error.start + 2]
-    coding = "utf16" if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+    for start, (kind, unpack) in _PACKED_AS.items():
+        if begins.startswith(start):
+            return f"expected text in UTF-8, but it is packed by {kind}. Unpack it by {unpack} -c {path} > NEW."
+    coding = "utf16" if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else _WESTERN
     return (
         f"expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x} ({error.reason}). Convert it "
         f"from what it is in, such as by iconv -f {coding} -t utf8 {path} > NEW."

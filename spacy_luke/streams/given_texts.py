@@ -42,9 +42,8 @@ def as_item(
     text: Any, id: Any, place: str, *, questions: Any = (), queries: Any = (), fields: Mapping[str, Any] | None = None
 ) -> InputItem:
     """An item of what a record of an input holds. id: None where it has none; fields: that go along."""
-    own = str(id) if isinstance(id, (str, int)) and not isinstance(id, bool) and id != "" else None
-    name = place if own is None or not _is_whole(own) else own
-    if id is not None and id != "" and name != own:
+    name = _own_id(id) or place
+    if id is not None and id != "" and _own_id(id) is None:
         return UnreadText(place, place, f"expected an id that is a string or a whole number, but it is {id!r:.80}.")
     if not isinstance(text, str):
         return UnreadText(name, place, f"expected a text, but it is {text!r:.80}.")
@@ -58,6 +57,16 @@ def as_item(
     except RecursionError:
         return UnreadText(name, place, f"expected fields that are nested at most {_DEEPEST} times, but one is deeper.")
     return GivenText(name, text, place, tuple(questions or ()), tuple(queries or ()), told)
+
+
+def unread_record(id: Any, place: str, message: str) -> UnreadText:
+    """A record in which no text can be read, by its id, or by its place where this can be none."""
+    return UnreadText(_own_id(id) or place, place, message)
+
+
+def _own_id(id: Any) -> str | None:
+    own = str(id) if isinstance(id, (str, int)) and not isinstance(id, bool) else ""
+    return own if own and _is_whole(own) else None
 
 
 def _as_json(fields: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
 from ..readers.docbin import read_docbins
-from ..stores.plain_text import CSV_FIELD, parse_json
-from .given_texts import InputItem, UnreadText, as_item
+from ..stores.plain_text import CSV_FIELD, csv_lines, parse_json
+from .given_texts import InputItem, UnreadText, as_item, unread_record
 
 MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
 _ASKED = ("questions", "queries")  # fields of JSON lines
@@ -63,8 +63,8 @@ def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[
             yield UnreadText(place, place, f"expected a JSON object, but {line[:60]!r} is none: {error}.")
             continue
         if not isinstance(data, dict) or fields.text not in data:
-            came = sorted(data) if isinstance(data, dict) else f"{line[:60]!r}"
-            yield UnreadText(place, place, f"expected a JSON object with {fields.text!r}, but it is {came}.")
+            id, came = (data.get(fields.id), sorted(data)) if isinstance(data, dict) else (None, f"{line[:60]!r}")
+            yield unread_record(id, place, f"expected a JSON object with {fields.text!r}, but it is {came}.")
             continue
         asked = {what: data.get(what) for what in _ASKED}
         yield as_item(data[fields.text], data.get(fields.id), place, **asked, fields=fields.along(data))
@@ -155,8 +155,9 @@ def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: st
     csv.field_size_limit(CSV_FIELD)
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        header = next(rows, [])
+        lines = text if delimiter != "," else csv_lines(name, text, known=(fields.text, fields.id))
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        header = _header(name, rows)
         _columns(name, header, fields)
         number = 0
         while True:
@@ -177,11 +178,19 @@ def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: st
                 continue
             data = dict(zip(header, row, strict=True))
             if not _is_text(data[fields.text]):
-                yield UnreadText(place, place, "expected UTF-8, but the text is in another encoding.")
+                told = "expected UTF-8, but the text is in another encoding."
+                yield unread_record(data.get(fields.id), place, told)
                 continue
             yield as_item(data[fields.text], data.get(fields.id), place, fields=fields.along(data))
     finally:
         text.detach()
+
+
+def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
+    try:
+        return next(rows, [])
+    except csv.Error as error:
+        raise ValueError(f"{name}: expected a first line with the names of the columns, but {error}.") from None
 
 
 def _columns(name: str, header: list[str], fields: InputFields) -> list[str]:

@@ -151,7 +151,7 @@ MISTAKES = {
     },
     **{f"corpus {{}}/deep.jsonl {{}}/o.spacy -f {x}": "nested too deeply" for x in ("jsonl", "scierc", "ufet")},
     "build-mentions {}/nul.tsv {}/o.names": "nul.tsv, line 2: expected no NUL character in name",
-    "build-mentions {}/latin1.tsv {}/o.names": "iconv -f latin1 -t utf8",
+    "build-mentions {}/latin1.tsv {}/o.names": "iconv -f cp1252 -t utf8",
     "build-mentions {}/deep.jsonl {}/o.names": "line 1: not JSON (the values are nested too deeply",
     "build-kb {}/nul.tsv {}/o.kb": "nul.tsv, line 2: Expected no control characters",
     "build-kb {}/latin1.tsv {}/o.kb": "latin1.tsv: expected UTF-8, but byte",
@@ -182,7 +182,7 @@ MISTAKES = {
     "evaluate {}/plain {}/latin1.jsonl": "The data must be a .spacy file, but it is",
     "evaluate {}/plain {}/junk.spacy": "which is no .spacy file in spite of its name",
     "tune {}/plain {}/data.spacy": "Expected one (luke_ner",
-    "card {}/plain --about {}/latin1.json": "iconv -f latin1 -t utf8",
+    "card {}/plain --about {}/latin1.json": "iconv -f cp1252 -t utf8",
     "card {}/plain --about {}/card.json --metrics {}/deep.json": "deep.json is not JSON",
     "card {}/no_docs --about {}/card.json": "is no folder with a pipeline (no meta.json)",
 }

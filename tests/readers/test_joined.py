@@ -165,6 +165,7 @@ ENTITIES = {"labels": {"PER": "PER", "ORG": "ORG"}}
         ({"limit": 0}, "limit must be a number of documents"),
         ({"path": None}, "needs the path"),
         ({"path": ""}, "needs the path"),
+        ({"path": "nix.spacy"}, r"sources\.news\.path is nix\.spacy, which does not exist\. Make it with"),
     ],
 )
 def test_wrong_settings(files, settings, message):

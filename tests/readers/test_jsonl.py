@@ -298,6 +298,13 @@ def test_annotation_that_cannot_be_read(write, field, value, message):
         read_docs(write(FULL, record))
 
 
+def test_texts_above_the_limit_of_pipelines(write):
+    nlp = spacy.blank("en")
+    nlp.max_length = 5
+    (example,) = make_jsonl_corpus(write({"text": TEXT, "spans": []}))(nlp)
+    assert example.predicted.text == example.reference.text == TEXT
+
+
 def test_words_can_be_split_at_mentions(write):
     (doc,) = read_docs(write({"text": TEXT, "spans": [[0, 3, "X"]]}), align="split")
     assert triples(doc.ents) == [("Ang", "X")]

@@ -102,6 +102,13 @@ def test_words_of_scripts_without_blanks():
     assert make_doc(NLP, Record("x", words=words, spaces=[True] * 6 + [False])).text == " ".join(words)
 
 
+def test_texts_above_the_limit_of_pipelines():
+    nlp = spacy.blank("en")
+    nlp.max_length = len(TEXT) - 1
+    assert make_doc(nlp, record()).text == TEXT
+    assert make_doc(nlp, record(second=TEXT)).text == f"{TEXT} {TEXT}"
+
+
 def test_everything_survives_a_docbin():
     doc = make_doc(
         NLP,

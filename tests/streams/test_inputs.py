@@ -117,6 +117,41 @@ def test_fields_have_names(tmp_path):
         list(find(tmp_path / "a.csv"))
 
 
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("id;text", "a.csv: expected commas .* first line is 'id;text'. Save it with commas, or with tabs as .tsv"),
+        ('"id";"body, or not"', "expected a first line with the names of the columns, but ',' expected"),
+        ('"id";"text"', "expected commas between the columns"),
+        ("id;body", "expected commas between the columns"),
+        ("a;b", r"columns are \['a;b'\]. Say which by --text-field"),
+        ("id;x,y", r"columns are \['id;x', 'y'\]. Say which by --text-field"),
+        ("id", r"columns are \['id'\]. Say which by --text-field"),
+        ("", r"columns are \[\]"),
+    ],
+)
+def test_columns_that_are_none(tmp_path, header, message):
+    (tmp_path / "a.csv").write_text(f"{header}\n1;A.\n")
+    with pytest.raises(ValueError, match=message):
+        list(find(tmp_path / "a.csv"))
+
+
+def test_semicolons_in_a_table_with_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("text;id,text\nx;y,A;B.\n")
+    (tmp_path / "b.csv").write_text("text\ntext;id\n")
+    (tmp_path / "c.tsv").write_text("id;text\ttext\n1\tA.\n")
+    assert [x.text for x in find(tmp_path)] == ["A;B.", "text;id", "A."]
+
+
+def test_ids_of_records_without_a_text(tmp_path):
+    path = tmp_path / "a.jsonl"
+    ids = ["n", 7, True, "\ud800", "", None, ["n"]]
+    path.write_text("".join(json.dumps({"id": x, "body": "A."}) + "\n" for x in ids))
+    items = list(find(path))
+    assert [x.id for x in items] == ["n", "7", *(f"{path.as_posix()}:{i}" for i in range(3, 8))]
+    assert {x.message for x in items} == {"expected a JSON object with 'text', but it is ['body', 'id']."}
+
+
 def test_questions_come_along(tmp_path):
     rows = [{"text": "A.", "questions": ["Who?"], "queries": None}, {"text": "B.", "questions": "Who?"}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(x) + "\n" for x in rows))
@@ -140,7 +175,8 @@ def test_what_cannot_be_read_costs_no_other(tmp_path, monkeypatch):
     ]
     (tmp_path / "a.csv").write_bytes(b"id,text\n1,A.\n2,B.,more\n\n3,Malm\xf6\n4,D.\n")
     items = list(find(tmp_path / "a.csv"))
-    assert [getattr(x, "text", x.id.rpartition(":")[2]) for x in items] == ["A.", "2", "4", "D."]
+    assert [getattr(x, "text", x.place.rpartition(":")[2]) for x in items] == ["A.", "2", "4", "D."]
+    assert [x.id for x in items] == ["1", items[1].place, "3", "4"]
     (tmp_path / "b.txt").write_bytes(b"fine\nMalm\xf6")
     assert "line 2" in next(iter(find(tmp_path / "b.txt"))).message
 

@@ -134,7 +134,7 @@ def test_a_document_that_fails_costs_no_other(pipeline, tmp_path):
     failed = list(parts.failed())
     name = texts.as_posix()
     assert [x["id"] for x in failed] == [
-        *(f"{name}:3", f"{name}:4", "half", f"{name}:6", "long", f"{name}:15"),
+        *(f"{name}:3", "none", "half", f"{name}:6", "long", f"{name}:15"),
     ]
     assert [x["place"].rpartition(":")[2] for x in failed] == ["3", "4", "5", "6", "10", "15"]
     told = [x["message"] for x in failed]

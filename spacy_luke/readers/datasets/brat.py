@@ -13,6 +13,7 @@ from .places import other_words, same_words
 
 _GAPS = {"error": "", "cover": "which are covered", "skip": "left out"}
 _LEFT_OUT = {"A": "attributes", "M": "attributes", "#": "notes of annotators", "*": "sets of equal mentions"}
+_REFERRED_TO = ("T", "E")  # by other lines
 _NAME = re.compile(r"[TREANM]\d+\S*|#\S*|\*")
 _PLACES = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 _REFERENCE = re.compile(r"Reference (\S+) [^\s:]+:(.+)")
@@ -29,8 +30,8 @@ def read_brat(path: str | Path, *, gaps: str = "error") -> Iterator[Record]:
 
     gaps: what becomes of a mention of several places with words between them: "error"; "cover": it is all from its
     first word to its last; "skip": it is left out with its relations, and counted.
-    Raises ValueError, naming the line, for what brat would not write, and where a mention's own text is not what stands
-    at its place.
+    Raises ValueError, naming the line, for what brat would not write, such as an id that two mentions or events have,
+    and where a mention's own text is not what stands at its place.
     """
     check_choice("gaps", gaps, tuple(_GAPS))
     path = Path(path)
@@ -53,6 +54,7 @@ class _Annotation:
 
     text: str
     gaps: str
+    places: dict[str, str] = field(default_factory=dict)  # the line of each mention and event, by id
     mentions: dict[str, Mention] = field(default_factory=dict)  # by id, without those that are skipped
     skipped: set[str] = field(default_factory=set)
     triggers: dict[str, str] = field(default_factory=dict)  # the mention of an event
@@ -64,6 +66,8 @@ class _Annotation:
         name, _, rest = line.partition("\t")
         what, _, said = rest.partition("\t")
         kind = name[:1] if _NAME.fullmatch(name) else ""
+        if kind in _REFERRED_TO and self.places.setdefault(name, where) != where:
+            raise ValueError(f"{where}: expected an id of its own, but {self.places[name]} has {name}, too.")
         if kind in _LEFT_OUT:
             self.notes[f"{_LEFT_OUT[kind]}, left out"] += 1
         elif kind == "T":

@@ -1,7 +1,7 @@
 """Label Studio's exports of labelled texts, JSON and JSON-MIN."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ def read_label_studio(path: str | Path) -> Iterator[Record]:
     each of their labels, and those of type "relation" relations, one for each of theirs ("related" where there is
     none). JSON-MIN has the "text" and the regions under "label" of one object.
 
-    Tasks without an annotation are left out, and counted in `Record.notes` of the last one that has any; regions of
-    other types are left out, and counted in their own. Raises ValueError where no task has an annotation, and where a
+    Tasks without an annotation are left out, and counted in `Record.notes` of the last one that has any; further
+    annotations of a task, regions of other types, those without a label and relations of these are left out, and
+    counted in its own. Raises ValueError where no task has an annotation, and where a
     region's own text is not what stands at its place: places are counted in characters, or, as browsers do, in units
     of UTF-16, which the regions of a task tell together.
     """
@@ -44,12 +45,12 @@ def read_label_studio(path: str | Path) -> Iterator[Record]:
         yield last
 
 
-def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]]] | None:
-    """The text and what is annotated; None where nobody did."""
+def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]], int] | None:
+    """The text, what is annotated and how many further annotations there are; None where nobody did."""
     if "data" not in item:
         text = take(where, item, "text", str)
         labels = item.get("label") or []
-        return text, [{"type": "labels", "value": one} for one in labels if isinstance(one, dict)]
+        return text, [{"type": "labels", "value": one} for one in labels if isinstance(one, dict)], 0
     data = take(where, item, "data", dict)
     strings = [value for value in data.values() if isinstance(value, str)]
     if not isinstance(data.get("text"), str) and len(strings) != 1:
@@ -58,13 +59,13 @@ def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]
     if not done:
         return None
     regions = take(where, done[0], "result", list)
-    return data.get("text") or strings[0], [one for one in regions if isinstance(one, dict)]
+    return data.get("text") or strings[0], [one for one in regions if isinstance(one, dict)], len(done) - 1
 
 
-def _record(where: str, text: str, regions: list[dict[str, Any]]) -> Record:
-    notes: Counter[str] = Counter()
+def _record(where: str, text: str, regions: list[dict[str, Any]], further: int) -> Record:
+    notes = Counter({"annotations of a task beside its first, left out": further} if further else {})
     mentions: list[Mention] = []
-    numbers: dict[Any, int] = {}  # of the first mention of each region, by its id
+    numbers: dict[Any, int | None] = {}  # of the first mention of each region, by its id; None: it has no label
     marked = [region for region in regions if region.get("type") in _KINDS]
     values = [take(where, region, "value", dict) for region in marked]
     places = iter(_places(where, values, text))
@@ -73,11 +74,19 @@ def _record(where: str, text: str, regions: list[dict[str, Any]]) -> Record:
         if kind in _KINDS:
             value, (start, end) = region["value"], next(places)
             labels = take_strings(where, value, "labels" if "labels" in value else "hypertextlabels")
-            numbers[region.get("id")] = len(mentions)
+            numbers[region.get("id")] = len(mentions) if labels else None
+            notes.update({"regions without a label, left out": 1} if not labels else {})
             mentions += [Mention(start, end, label) for label in labels]
         elif kind != "relation":
             notes[f"regions of type {kind}, left out"] += 1
-    relations = [x for one in regions if one.get("type") == "relation" for x in _relations(where, one, numbers)]
+    relations: list[tuple[int, int, str]] = []
+    for region in regions:
+        if region.get("type") == "relation":
+            head, tail = _ends(where, region, numbers)
+            if head is None or tail is None:
+                notes["relations of regions without a label, left out"] += 1
+            else:
+                relations += _relations(region, head, tail)
     return Record(where, text=text, mentions=mentions, relations=relations or None, notes=dict(notes))
 
 
@@ -113,11 +122,15 @@ def _readings(where: str, value: dict[str, Any], text: str, units: bytes) -> dic
     return agree
 
 
-def _relations(where: str, region: dict[str, Any], numbers: dict[Any, int]) -> Iterator[tuple[int, int, str]]:
+def _ends(where: str, region: dict[str, Any], numbers: Mapping[Any, int | None]) -> tuple[int | None, int | None]:
+    """Numbers of the head and the tail of a relation."""
     ends = [region.get("from_id"), region.get("to_id")]
     if missing := [one for one in ends if one not in numbers]:
         raise ValueError(f"{where}: a relation leads to the region {missing[0]!r}, but no mention has this id.")
-    head, tail = (numbers[one] for one in ends)
+    return numbers[ends[0]], numbers[ends[1]]
+
+
+def _relations(region: dict[str, Any], head: int, tail: int) -> Iterator[tuple[int, int, str]]:
     for label in region.get("labels") or ["related"]:
         for is_back in _DIRECTIONS.get(region.get("direction", "right"), (False,)):
             yield (tail, head, label) if is_back else (head, tail, label)

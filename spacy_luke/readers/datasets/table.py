@@ -46,7 +46,7 @@ class Dataset:
     read: Callable[..., Iterator[Record]]
     has_text: bool = False  # real text, so that mentions may fall between words (align)
     titled: bool = False  # documents with titles, by which they are divided into parts
-    suffix: str = ""  # of the files with the annotation, which a folder may be given for
+    suffix: str = ""  # of the files with the annotation, each beside its text, .txt; a folder may be given for them
 
     @property
     def settings(self) -> tuple[str, ...]:

@@ -91,9 +91,12 @@ def test_documents_of_a_folder(write, tmp_path):
         write(LINES, name=name)
     (tmp_path / "._a.ann").write_bytes(b"\xff")  # of macOS
     (tmp_path / "more").mkdir()
+    for name in ("more/bare.txt", "._a.txt", "read.me"):
+        (tmp_path / name).write_text("Nobody marked this.", encoding="utf8")
     write("T1	PER 0 3	Eve\n", text="Eve slept.", name="more/d")
     found = convert_files([tmp_path], tmp_path / "x.spacy", format="brat", spans_key="sc")
     assert found.counts["documents"] == 4
+    assert found.counts["notes: texts without their file .ann, left out"] == 1
     assert found.labels["mentions"] == {"PER": 7, "ORG": 6, "LOC": 3, "Move": 3}
     (doc,) = dataset_docs(spacy.blank("en"), tmp_path / "b.ann", format="brat", spans_key="sc")
     assert sorted(x.text for x in doc.spans["sc"] if x.label_ == "ORG") == ["Ada Byron and\r\nBen", "Shell"]
@@ -121,6 +124,11 @@ def test_a_folder_for_init_config(write, tmp_path):
     [
         ("T1	PER 2 5	Bob", "line 1: the mention at 2 5 should be 'Bob', but there stands 'Ada'"),
         ("\nT1	PER 2 99	Ada", "line 2: expected characters of the 50 of the text"),
+        (
+            "T1	PER 2 5	Ada\nT1	PER 17 20	Ben",
+            "a.ann, line 2: expected an id of its own, but .*line 1 has T1, too",
+        ),
+        ("T1	A 2 5	Ada\nE1	A:T1\n\nE1	A:T1", "line 4: expected an id of its own, but .*line 2 has E1, too"),
         ("T1	PER 2	Ada", "expected a label and characters"),
         (
             "T1	PER 2 5	Ada\nR1	x Arg1:T1 Arg2:T9",

@@ -85,6 +85,21 @@ def test_what_is_left_out_is_counted(write):
         records(write(skipped, skipped))
 
 
+def test_further_annotations_and_regions_without_a_label(write):
+    ada, nothing, ben = region(1, 2, 5, "PER"), region(2, 9, 14), region(3, 19, 22, "PER")
+    relations = [{"type": "relation", "from_id": "r1", "to_id": f"r{i}"} for i in (2, 3)]
+    several = task(ada, nothing, ben, *relations)
+    several["annotations"] = [{"was_cancelled": True}, *several["annotations"], {"result": [ben]}, {"result": []}]
+    (record,) = records(write(several))
+    assert mentions(record) == [("Ada", "PER"), ("Ben", "PER")]
+    assert record.relations == [(0, 1, "related")]
+    assert record.notes == {
+        "annotations of a task beside its first, left out": 2,
+        "regions without a label, left out": 1,
+        "relations of regions without a label, left out": 1,
+    }
+
+
 def test_other_shapes(write):
     (record,) = records(write(task(region(1, 2, 5, "PER"), data={"body": TEXT, "id": 7})))
     assert mentions(record) == [("Ada", "PER")]
