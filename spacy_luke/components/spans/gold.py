@@ -145,7 +145,8 @@ def taught_gold(allowed: AllowedClasses, taught: TaughtPlaces) -> SpanGold:
 
 def count_scored(gold: SpanGold, spans: Sequence[Span]) -> int:
     """How many gold spans are to be found, with those that cannot be predicted."""
-    return len({(x.start, x.end, x.label) for x in spans if gold.scope.is_scored(x.label_)})
+    scope = gold.scope
+    return len({(x.start, x.end, scope.missed_as(x.label_)) for x in spans if scope.is_scored(x.label_)})
 
 
 def _unknown_words(example: Example) -> NDArray[np.int64] | None:
