@@ -106,6 +106,25 @@ def test_labels_that_the_gold_does_not_have(folder):
     assert "Is PERSON meant?" in text
 
 
+def test_labels_that_the_pipeline_does_not_have(folder, tmp_path):
+    write_gold(folder, {"PER": "PERSON", "LOC": "GPE"}.get)
+    _, text = evaluate(folder, "--labels", "PERSON=PRE", code=1)
+    assert "the gold's labels mean 'PRE', but the pipeline has no such label. Is PER meant?" in text
+    _, text = evaluate(folder, "--labels", "GPE=LOC|Nix", code=1)
+    assert "the gold's labels mean 'Nix', but the pipeline has no such label; there are LOC, PER." in text
+    _, text = evaluate(folder, "--annotates", "PER,Nix", code=1)
+    assert "the gold annotates 'Nix', but the pipeline has no such label" in text
+    evaluate(folder, "--annotates", "PER,GPE", "--labels", "PERSON=PER")  # the gold has it, the pipeline not
+    build_pipeline(make_checkpoint(labels=["NIL", "HUMAN"])).to_disk(tmp_path / "other")  # of two compared, one has it
+    both = ["--html", tmp_path / "r.html", "--against", tmp_path / "other"]
+    evaluate(folder, "--labels", "PERSON=PER|HUMAN", *both)
+    nlp = spacy.load(folder / "pipeline")
+    nlp.add_pipe("doc_cleaner")  # it does not say its labels: it could give any
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "gold.spacy").write_bytes((folder / "gold.spacy").read_bytes())
+    evaluate(tmp_path, "--labels", "PERSON=HUMAN")
+
+
 def test_labels_that_both_have_and_that_mean_another(folder):
     """Gold is counted under what it means, whether it is found or missed, and what is found in its place is wrong."""
     labels = write_gold(folder)
