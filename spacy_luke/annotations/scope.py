@@ -62,7 +62,7 @@ class Scope:
     def is_scored(self, label: str) -> bool:
         """Whether a prediction is missed where the label is gold: what it means is annotated, and sure."""
         meaning = self.meaning(label)
-        return bool(meaning) and "" not in meaning and all(map(self.is_annotated, meaning))
+        return meaning is not None and len(meaning) > 0 and "" not in meaning and all(map(self.is_annotated, meaning))
 
     def missed_as(self, label: str) -> str:
         """The name under which this gold is counted where it is missed: that of what it means, "A|B" of one of

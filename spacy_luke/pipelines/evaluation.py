@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -110,7 +111,7 @@ def _check_labels(scope: Scope, golds: Sequence[Doc], data: Path, pipelines: Seq
                 f"It is said what the gold's label {label!r} means, but no entity of {data} has it"
                 + nearest(label, known)
             )
-    pipes = [pipe for nlp in pipelines for _, pipe in nlp.components]
+    pipes: list[Any] = [pipe for nlp in pipelines for _, pipe in nlp.components]
     if not all(hasattr(pipe, "labels") for pipe in pipes):
         return
     ours = {label for pipe in pipes for label in pipe.labels}

@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 from spacy.cli._util import import_code
-from spacy.language import CONFIG_SECTION_ORDER
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
-from spacy.util import get_lang_class, load_config
+from spacy.util import CONFIG_SECTION_ORDER, get_lang_class, load_config
 from thinc.api import Config
 
 from ..text.spelling import nearest
