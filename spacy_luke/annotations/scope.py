@@ -62,7 +62,12 @@ class Scope:
     def is_scored(self, label: str) -> bool:
         """Whether a prediction is missed where the label is gold: what it means is annotated, and sure."""
         meaning = self.meaning(label)
-        return meaning is not None and "" not in meaning and all(map(self.is_annotated, meaning))
+        return meaning is not None and len(meaning) > 0 and "" not in meaning and all(map(self.is_annotated, meaning))
+
+    def missed_as(self, label: str) -> str:
+        """The name under which this gold is counted where it is missed: that of what it means, "A|B" of one of
+        several."""
+        return "|".join(sorted(self.named(label)))
 
     def is_plain(self, label: str) -> bool:
         """Whether it is scored, and stands for one label."""
@@ -73,8 +78,8 @@ class Scope:
         return self.annotates == frozenset() or any(self.meaning(label) is None for label in gold)
 
     def scored(self, gold: Collection[str], predicted: Collection[str]) -> tuple[set[str], set[str]]:
-        """What counts of the gold and the predicted labels of one thing: those whose absence says something. Gold that
-        means one of several labels is the one of them that is predicted."""
+        """What counts of the gold and the predicted labels of one thing: those whose absence says something. Gold is
+        counted as what it means: of several labels as the one that is predicted, or as `missed_as` says."""
         if self.is_full:
             return set(gold), set(predicted)
         right: set[str] = set()
@@ -88,7 +93,7 @@ class Scope:
             hits = sorted(meaning & set(predicted))
             right.update(hits)
             if self.is_scored(label):
-                counted.add(hits[0] if hits else label)
+                counted.add(hits[0] if hits else self.missed_as(label))
         wrong = set() if is_open else {label for label in predicted if label not in right and self.is_annotated(label)}
         return counted, (counted & right) | wrong
 

@@ -37,18 +37,27 @@ def identify(settings: Mapping[str, Any], *, free: Iterable[str]) -> Identity:
     return Identity(*parts)
 
 
-def check_same_run(saved: str, now: Identity, *, folder: Path) -> list[Change]:
-    """ValueError where a run's saved identity (JSON) is another in what is fixed. RETURNS: changes of what is free."""
+def check_same_run(
+    saved: str, now: Identity, *, folder: Path, causes: Mapping[str, Iterable[str]] = {}
+) -> list[Change]:
+    """ValueError where a run's saved identity (JSON) is another in what is fixed. causes: free settings, by the last
+    part of the name of a fixed one that follows from them. RETURNS: changes of what is free."""
     old = Identity(**json.loads(saved))
+    free = {change.name: change for change in _changes(old.free, now.free)}
     if wrong := _changes(old.fixed, now.fixed):
         most = 10
         more = [f"and {len(wrong) - most} more"] if len(wrong) > most else []
         raise ValueError(
             f"{folder} belongs to a run with other settings or data, so going on would not give what either of them "
             "gives. Use the same ones, or start anew in another folder. They differ in:\n"
-            + "\n".join([*map(str, wrong[:most]), *more])
+            + "\n".join([*(_explained(change, free, causes) for change in wrong[:most]), *more])
         )
-    return _changes(old.free, now.free)
+    return list(free.values())
+
+
+def _explained(change: Change, free: Mapping[str, Change], causes: Mapping[str, Iterable[str]]) -> str:
+    changed = [str(free[name]) for name in causes.get(change.name.rpartition(".")[2], ()) if name in free]
+    return f"{change}, which follows from {' and '.join(changed)}" if changed else str(change)
 
 
 def flatten(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:

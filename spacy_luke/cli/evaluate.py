@@ -62,13 +62,10 @@ def evaluate_cli(
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
     scope = read_entity_scope(labels, annotates)
-    found = evaluate(
-        load_pipeline(pipeline, read_overrides(ctx)),
-        data,
-        given=given,
-        component=component,
-        entities=scope,
-        progress=True,
+    first, others = load_pipeline(pipeline, read_overrides(ctx)), [spacy.load(against)] if against is not None else []
+    found, *compared = (
+        evaluate(nlp, data, given=given, component=component, entities=scope, beside=[first, *others], progress=True)
+        for nlp in (first, *others)
     )
     show_heading(f"{data}: {found.documents:,} documents, {found.words:,} words")
     for one in found.components:
@@ -82,12 +79,8 @@ def evaluate_cli(
         if one.reliability is not None and one.reliability.n:
             show_table(("score", "mean", "right", "shown"), reliability_rows(one.reliability))
     if html is not None:
-        evaluations, names = [found], [pipeline]
-        if against is not None:
-            second = spacy.load(against)
-            evaluations.append(evaluate(second, data, given=given, component=component, entities=scope, progress=True))
-            names.append(against)
-        report = make_report(names, str(data), evaluations, training=training)
+        names = [pipeline, *([] if against is None else [against])]
+        report = make_report(names, str(data), [found, *compared], training=training)
         save_page(draw_page(report), html)
         msg.good(f"Open {html} in a browser to see the report")
         if pictures is not None:

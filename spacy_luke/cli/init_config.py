@@ -71,6 +71,7 @@ def init_config_cli(
     written to the folder corpus/NAME beside the config NAME.cfg."""
     if output.exists() and not overwrite:
         raise ValueError(f"{output} is there already: choose another name, or replace it with --overwrite.")
+    tasks = _check_options(task, encoder, machine)
     asking = sys.stdin.isatty() if ask is None else ask
     given = _ask_data(_Answers(train, dev, format), asking)
     parts = prepare_parts(
@@ -91,7 +92,7 @@ def init_config_cli(
     survey = survey_docs(read_docbins(parts.train, vocab), sentencize=ParagraphSentencizer(), spans_key=spans_key)
     _report(survey, parts)
     usual = _usual_encoder(parts.train, vocab) if encoder is None else encoder
-    wanted = _ask_rest(task, encoder, machine, tasks_of(survey.shape), asking, usual)
+    wanted = _ask_rest(tasks, encoder, machine, tasks_of(survey.shape), asking, usual)
     has_vectors = kb is not None and (kb / "vectors").is_dir()
     wanted = wanted._replace(
         lang=lang, train=str(parts.train), dev=str(parts.dev), kb=str(kb or ""), vectors=has_vectors
@@ -139,11 +140,7 @@ def _ask_rest(
 ) -> Wanted:
     """usual: the encoder where none is named."""
     if not tasks and asking:
-        said = typer.prompt(f"Tasks ({', '.join(QUICKSTART_TASKS)})", default=",".join(found))
-        tasks = said.replace(",", " ").split()
-    tasks = [name for some in tasks for name in some.split(",")]
-    if unknown := [name for name in tasks if name not in QUICKSTART_TASKS]:
-        raise ValueError(f"A task is one of {', '.join(QUICKSTART_TASKS)}, but {unknown[0]!r} is none.")
+        tasks = [typer.prompt(f"Tasks ({', '.join(QUICKSTART_TASKS)})", default=",".join(found))]
     if encoder is None and asking:
         for name, one in encoders().items():
             msg.text(f"  {name}: {one['about']}")
@@ -151,15 +148,30 @@ def _ask_rest(
     if machine is None:
         here = "gpu" if _HAS_GPU else "cpu"
         machine = typer.prompt(f"Machine ({', '.join(MACHINES)})", default=here) if asking else here
-    known = encoder is None or (encoder in encoders() and encoder != "other")
-    if not known:
-        _check_encoder(cast(str, encoder))
+    tasks = _check_options(tasks, encoder, machine)
+    known = _is_usual(encoder)
     return Wanted(
         tuple(name for name in QUICKSTART_TASKS if name in tasks) or found,
         encoder=(encoder or usual) if known else "other",
         machine=cast(str, machine),
         weights="" if known else cast(str, encoder),
     )
+
+
+def _check_options(task: list[str], encoder: str | None, machine: str | None) -> list[str]:
+    """RETURNS: the tasks, which may stand several in one. Raises ValueError for what is none, whatever the data are."""
+    tasks = [name for some in task for name in some.replace(",", " ").split()]
+    if unknown := [name for name in tasks if name not in QUICKSTART_TASKS]:
+        raise ValueError(f"A task is one of {', '.join(QUICKSTART_TASKS)}, but {unknown[0]!r} is none.")
+    if machine is not None and machine not in MACHINES:
+        raise ValueError(f"A machine is one of {', '.join(MACHINES)}, but {machine!r} is none.")
+    if not _is_usual(encoder):
+        _check_encoder(cast(str, encoder))
+    return tasks
+
+
+def _is_usual(encoder: str | None) -> bool:
+    return encoder is None or (encoder in encoders() and encoder != "other")
 
 
 def _check_encoder(path: str) -> None:

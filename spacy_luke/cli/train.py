@@ -9,7 +9,7 @@ from wasabi import msg
 from ..distributed.processes import join_processes
 from ..pipelines.gold import check_docs
 from ..pipelines.loading import use_gpu
-from ..training.configs import check_config_names, read_config
+from ..training.configs import check_config_names, read_config, with_defaults
 from ..training.loop import train
 from ..training.resume import check_output
 from .configs import read_overrides
@@ -32,6 +32,7 @@ def train_cli(
     """
     config = read_config(config_path, read_overrides(ctx), code=code, interpolate=False)
     check_config_names(config)
+    config = with_defaults(config)
     for name, corpus in config.interpolate()["corpora"].items():
         if isinstance(corpus, dict) and corpus.get("@readers") in _DOC_READERS and corpus.get("path"):
             check_docs(Path(corpus["path"]), f"corpora.{name}.path")

@@ -58,5 +58,7 @@ def tune_cli(
     changed = f"{tuned.setting} = {tuned.value:g} (before: {before})"
     changed += "".join(f", {name} = {value:g}" for name, value in tuned.more.items())
     msg.good(f"'{tuned.component}': {changed}, saved in {output or pipeline}")
+    for note in tuned.notes:
+        msg.warn(note)
     for name, score in tuned.scores.items():
         msg.text(f"{name} on {data}, {'with gold mentions' if gold_mentions else 'end to end'}: {100 * score:.2f}")

@@ -43,11 +43,11 @@ from .spans.gold import (
     Obstacle,
     SpanGold,
     SpanSurvey,
-    count_scored,
     crossing_message,
     gold_classes,
     obstacles,
     read_gold_spans,
+    read_scored_spans,
     taught_gold,
     taught_rows,
     with_default_names,
@@ -321,13 +321,13 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
         """Set the none_bias that gives the best F1 on examples, dev data never trained on, and the proposal_threshold
         that costs none of it (see `best_settings`), in the config of `nlp` too (see `settle`); calibrate what is shown.
         RETURNS: them and the F1. Raises ValueError for fewer than `least` gold entities."""
-        known = [(x, gold) for x in examples if (gold := self.gold(x)) is not None]
-        total = sum(count_scored(gold, self.gold_spans(x.reference)) for x, gold in known)  # also what cannot be found
-        check_positives(total, least, name=self.name, what="gold entities")
+        read = [(x, read_scored_spans(x, spans_key=self.spans_key)) for x in examples]
+        known = [(x, gold) for x, gold in read if gold is not None]
         golds = [gold for _, gold in known]
+        check_positives(sum(gold.total for gold in golds), least, name=self.name, what="gold entities")
         found = self.predict((x.predicted for x, _ in known), none_bias=-BIAS_LIMIT, chance=0.0)
         flat = self.spans_key is None or self.set_ents
-        best = best_settings(found, golds, self.labels, total=total, flat=flat)
+        best = best_settings(found, golds, self.labels, flat=flat)
         self.settle(nlp, **{name: value for name, value in best.items() if name in self.cfg})
         judged = judged_spans(found, golds, self.labels, best, before=-BIAS_LIMIT, flat=flat)
         return {**best, **(self.fit_calibration(*judged, nlp=nlp, least=least) if calibrate else {})}

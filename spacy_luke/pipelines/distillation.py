@@ -14,6 +14,7 @@ from spacy.util import resolve_dot_names
 
 from ..components.base import LukeComponent
 from ..readers.texts import read_texts
+from ..training.configs import with_defaults
 from ..training.loop import train
 from ..training.resume import check_output
 from .comparison import Measured, compare_speed, main_scores
@@ -60,6 +61,7 @@ def distill(
     learn from the teacher.
     """
     check_output(output, resume=resume, overwrite=overwrite)
+    config = with_defaults(config)
     large = spacy.load(teacher)
     names = _learners(large, config)
     corpus, block = _training_corpus(config.interpolate())

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -64,19 +65,20 @@ def evaluate(
     given: Given = Given(),
     component: str | None = None,
     entities: Scope = EVERYTHING,
+    beside: Sequence[Language] = (),
     progress: bool = False,
 ) -> Evaluation:
     """Score every LUKE component and soft_textcat, as its task's official script counts.
 
     data: a .spacy file or a folder of them. given: what the pipeline need not find; with entities or links a luke_ner
     is switched off. component: score this one only. entities: what the gold says of entities, where a Doc does not say
-    it itself (`doc._.luke_scope`). Raises ValueError where two components have scores of one name, and
-    where nothing can be scored.
+    it itself (`doc._.luke_scope`). beside: other pipelines, whose labels that may name, too. Raises ValueError where
+    two components have scores of one name, and where nothing can be scored.
     """
     needless = LukeNER if given.entities or given.links else ()
     chosen = [proc for proc in _choose(nlp, component) if not isinstance(proc, needless)]
     examples = read_gold(nlp, data, given)
-    _check_labels(entities, [example.reference for example in examples], data)
+    _check_labels(entities, [example.reference for example in examples], data, [nlp, *beside])
     for doc in (example.reference for example in examples):
         if not entities.is_full:
             set_scopes(doc, {ENTITIES: entities, **get_scopes(doc)})
@@ -94,16 +96,31 @@ def evaluate(
     return Evaluation(len(examples), words, seconds, scored, [example.predicted for example in examples])
 
 
-def _check_labels(scope: Scope, golds: Sequence[Doc], data: Path) -> None:
-    """Raises ValueError where the scope says what a label means that the gold does not have."""
+def _check_labels(scope: Scope, golds: Sequence[Doc], data: Path, pipelines: Sequence[Language]) -> None:
+    """Raises ValueError where the scope says what a label means that the gold does not have, or names one that no
+    pipeline has. A component that does not say its labels may have any."""
+    if scope.is_full:
+        return
     spans = (span for doc in golds for some in (doc.ents, *doc.spans.values()) for span in some)
-    known = sorted({span.label_ for span in spans}) if scope.meanings else []
+    known = sorted({span.label_ for span in spans})
     for label in scope.meanings:
         if label not in known:
             raise ValueError(
                 f"It is said what the gold's label {label!r} means, but no entity of {data} has it"
                 + nearest(label, known)
             )
+    pipes: list[Any] = [pipe for nlp in pipelines for _, pipe in nlp.components]
+    if not all(hasattr(pipe, "labels") for pipe in pipes):
+        return
+    ours = {label for pipe in pipes for label in pipe.labels}
+    meant = {label for labels in scope.meanings.values() for label in labels or ()} - {""}
+    if wrong := sorted(meant - ours) or sorted((scope.annotates or frozenset()) - ours - {*known}):
+        said = "the gold's labels mean" if wrong[0] in meant else "the gold annotates"
+        found = {label for pipe in pipes if isinstance(pipe, LukeNER) for label in pipe.labels}
+        raise ValueError(
+            f"It is said that {said} {wrong[0]!r}, but the pipeline has no such label"
+            + nearest(wrong[0], found or ours)
+        )
 
 
 def _choose(nlp: Language, component: str | None) -> list[LukeComponent | SoftTextCategorizer]:

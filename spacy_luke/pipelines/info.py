@@ -95,7 +95,7 @@ def about_pipeline(nlp: Language, path: Path | None) -> Rows:
         ("licence", str(meta.get("license") or "")),
         ("made for", f"spaCy {meta['spacy_version']}"),
         ("trained by", ", ".join(_training(nlp) if meta.get("performance") else ())),
-        ("scores", ", ".join(_scores(meta.get("performance") or {}))),
+        ("scores", ", ".join(_scores(_computed(nlp, meta.get("performance") or {})))),
     ]
     if path is not None and path.is_dir():
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -112,6 +112,13 @@ def _training(nlp: Language) -> Iterator[str]:
     rate = T.get("optimizer", {}).get("learn_rate")
     if isinstance(rate, dict):
         yield from (f"{key} {rate[key]}" for key in ("initial_rate", "counted") if rate.get(key))
+
+
+def _computed(nlp: Language, performance: dict[str, Any]) -> dict[str, Any]:
+    """Without the 0 that `spacy train` writes of scores that were not computed, as of sentences that dev data lack:
+    where a score has no weight it says nothing."""
+    weights = nlp.config.get("training", {}).get("score_weights", {})
+    return {name: x for name, x in performance.items() if x != 0 or weights.get(name, 1)}
 
 
 def _scores(performance: dict[str, Any], path: str = "") -> Iterator[str]:

@@ -36,7 +36,9 @@ def _label_notes(proc: LukeNER | LukeRelation, items: Sequence[ScoredItem], gold
     strange: Counter[str] = Counter()
     for item in items:
         if item.gold:
-            named = get_scope(golds[item.doc], task).named(item.label) | ({item.label} & known)
+            scope = get_scope(golds[item.doc], task)
+            several = {scope.missed_as(label): scope.named(label) for label in scope.meanings}
+            named = several.get(item.label, frozenset({item.label}))
             meant |= named
             strange.update([] if named & known else [item.label])
     beyond = Counter(item.label for item in items if item.found and item.label not in meant)

@@ -1,6 +1,6 @@
 """Tables of a component's scores, label by label, as `spacy luke evaluate` shows them."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,12 +10,15 @@ from spacy.tokens import Doc
 from ..annotations import (
     QUERIES,
     QUESTIONS,
+    RELATIONS_TASK,
     TYPES,
+    TYPES_TASK,
     get_gold_entities,
     get_pair_rows,
     get_queries,
     get_questions,
     get_relation_rows,
+    get_scope,
     scored_spans,
 )
 from ..components.base import LukeComponent
@@ -117,7 +120,7 @@ def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreT
             continue
         gold = {(span.start, span.end, span.label_) for span in entities.spans}
         counted, _ = scored_spans(entities.scope, gold, set(), nested=key is not None)
-        counts.update("|".join(sorted(entities.scope.named(label))) or label for _, _, label in counted)
+        counts.update(label for _, _, label in counted)
     header = ("entities", "P", "R", "F1", "gold")
     if scores[f"{name}_f"] is None:
         return ScoreTable(header, [])
@@ -126,9 +129,15 @@ def _entity_table(proc: LukeNER, scores: Scores, golds: Sequence[Doc]) -> ScoreT
 
 
 def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
-    typed = [span for doc in golds for span in doc.spans.get(TYPES, ())]
-    counts = Counter(span.label_ for span in typed if span.label_)
-    mentions = len({(id(span.doc), span.start, span.end) for span in typed})
+    counts: Counter[str] = Counter()
+    mentions = 0
+    for doc in golds:
+        scope, labels_of = get_scope(doc, TYPES_TASK), defaultdict[tuple[int, int], set[str]](set)
+        for span in doc.spans.get(TYPES, ()):
+            labels_of[span.start, span.end].update([span.label_] if span.label_ else [])
+        known = [labels for labels in labels_of.values() if not scope.is_open(labels)]
+        mentions += len(known)
+        counts.update(label for labels in known for label in scope.scored(labels, ())[0])
     header = ("types", "P", "R", "F1", "gold")
     if scores["types_micro_f"] is None:
         return ScoreTable(header, [])
@@ -141,7 +150,12 @@ def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc]) -> ScoreT
 
 
 def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
-    counts = Counter(row.label for doc in golds for row in get_relation_rows(doc) or [] if row.label != proc.none)
+    counts: Counter[str] = Counter()
+    for doc in golds:
+        scope, rows = get_scope(doc, RELATIONS_TASK), get_relation_rows(doc) or []
+        scored = (row for row in rows if row.label != proc.none and scope.is_scored(row.label))
+        meant = {(*row[:4], scope.missed_as(row.label)) for row in scored}
+        counts.update(label for *_, label in meant)
     pairs = sum(len(get_pair_rows(doc) or []) for doc in golds)
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:

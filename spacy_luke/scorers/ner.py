@@ -34,7 +34,7 @@ def score_mentions(examples: Iterable[Example], *, spans_key: str | None = None)
     words is wrong. As in spaCy, gold docs without annotation are left out, and so are predictions that touch words
     whose gold annotation is missing (ent_iob 0). Where the gold doc
     says that labels are not annotated in it (`doc._.luke_scope`), only the others count; gold that means one of several
-    labels is found where one of them is predicted, and missed under its own name. Where gold has no such group, it is
+    labels is found where one of them is predicted, and missed as "A|B". Where gold has no such group, it is
     doc.ents, as in training, and predictions that overlap a gold one count only where they have its label.
 
     Returns ents_p, ents_r, ents_f and ents_per_type ({label: {"p", "r", "f"}}), or the same with spans_{key}_;

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from spacy.cli._util import import_code
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
-from spacy.util import load_config
+from spacy.util import CONFIG_SECTION_ORDER, get_lang_class, load_config
 from thinc.api import Config
 
 from ..text.spelling import nearest
@@ -113,3 +113,12 @@ def check_config_names(config: Config) -> None:
         for name in config.get(section, {}):
             if name not in known:
                 raise ValueError(f"{section}.{name}: there is no such setting{nearest(name, known)}")
+
+
+def with_defaults(config: Config) -> Config:
+    """A config for training with what spaCy takes where it says nothing, such as which corpus is train_corpus; settings
+    of components apart."""
+    lang = config["nlp"].get("lang")
+    if lang is None:
+        raise ValueError("The config has no lang in [nlp], which says whose tokenizer the pipeline has: set it, as en.")
+    return Config(get_lang_class(lang).default_config, section_order=CONFIG_SECTION_ORDER).merge(config)

@@ -51,10 +51,7 @@ def faults_of_dev(
         texts += 1
         repeated += example.reference.text in trained
         for name, pipe in learning.items():
-            if isinstance(pipe, FindsSpans):
-                labels[name].update(span.label_ for span in pipe.gold_spans(example.reference))
-            else:
-                labels[name].update(pipe.gold_names(example.reference))
+            labels[name].update(gold_labels(pipe, example.reference))
     if repeated and repeated >= _REPEATED * texts:
         yield (
             f"{repeated:,} of the {texts:,} dev texts are training texts, too: scores tell nothing about new texts, "
@@ -74,6 +71,13 @@ def faults_of_dev(
                 f"The dev data have {listed_labels(strange)}, which '{name}' does not learn, as the training data lack "
                 "them: they count as missed, and what is found in their places as wrong."
             )
+
+
+def gold_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> list[str]:
+    """Of all that is gold of a Doc for the component, whether it knows them or not."""
+    if isinstance(pipe, FindsSpans):
+        return [span.label_ for span in pipe.gold_spans(reference)]
+    return pipe.gold_names(reference)
 
 
 def listed_labels(counts: Counter[str]) -> str:

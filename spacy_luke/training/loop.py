@@ -108,7 +108,9 @@ def train(
             info = _info(state, epoch, evaluate() if is_evaluated else (None, None))
             if is_evaluated:
                 state["results"].append((info["score"], step))
-                update_meta(T, nlp, info)
+                # spaCy's says 0 of scores that were not computed
+                computed = [name for name in T["score_weights"] if name in info["other_scores"]]
+                update_meta({"score_weights": computed}, nlp, info)
                 is_best = info["score"] == max(state["results"])[0]
                 for name in ("model-last", "model-best")[: (1 + is_best) * processes.is_main]:
                     _save(before_to_disk(nlp), output / name)

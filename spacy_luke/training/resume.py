@@ -21,6 +21,7 @@ _STATE = "state.pt"
 _WITHOUT = ("paths", "system", "initialize", "pretraining")
 # What changes no update that was made: a run may go on with others. How long it is counts by way of the learning rate.
 _FREE = ("training.logger", "training.gpu_allocator", "training.max_steps", "training.max_epochs", "training.patience")
+_CAUSES = {"counted": ("training.max_epochs", "training.max_steps")}  # what the steps of a schedule follow from
 
 
 def identity_of(config: dict[str, Any]) -> Identity:
@@ -33,7 +34,12 @@ def identity_of(config: dict[str, Any]) -> Identity:
 
 
 def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
-    """ValueError where a run would be lost."""
+    """ValueError where a run would be lost, and where there is a file."""
+    file = next((path for path in (output, *output.parents) if path.is_file()), None)
+    if file is not None:
+        raise ValueError(
+            f"--output is {output}, but {file} is a file: expected a folder, or a name that is not there yet."
+        )
     if resume and overwrite:
         raise ValueError("--resume goes on with the run that --overwrite would replace: choose one.")
     there = [name for name in RUN_FOLDERS if (output / name).exists()]
@@ -81,7 +87,7 @@ def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
     state = torch.load(folder / _STATE, weights_only=True)
     if state.pop("version", None) != _VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")
-    changed = check_same_run(state.pop("identity"), identity, folder=folder)
+    changed = check_same_run(state.pop("identity"), identity, folder=folder, causes=_CAUSES)
     state["results"] = [tuple(result) for result in state["results"]]
     if isinstance(state["random"], dict):  # of versions that knew one process
         state["random"] = [state["random"]]

@@ -18,6 +18,7 @@ from spacy_luke.annotations import (
 NLP = spacy.blank("en")
 SCOPE = Scope(frozenset({"PER", "LOC"}), {"PLACE": frozenset({"LOC", "GPE"}), "X": None}, nested=False)
 SET = Scope(meanings={"PLACE": frozenset({"LOC", "GPE"}), "MAYBE": frozenset({"PER", ""}), "X": None})
+SWAPPED = Scope(meanings={"A": frozenset({"B"}), "B": frozenset({"A"}), "NUMBER": frozenset()})
 
 
 @pytest.fixture(autouse=True)
@@ -116,11 +117,17 @@ def test_what_labels_mean():
         (SCOPE, ["X"], ["PER"], (set(), set())),
         (SET, ["PLACE"], ["LOC"], ({"LOC"}, {"LOC"})),
         (SET, ["PLACE"], ["GPE"], ({"GPE"}, {"GPE"})),
-        (SET, ["PLACE"], ["PER"], ({"PLACE"}, {"PER"})),
-        (SET, ["PLACE"], [], ({"PLACE"}, set())),
+        (SET, ["PLACE"], ["PER"], ({"GPE|LOC"}, {"PER"})),
+        (SET, ["PLACE"], ["PLACE"], ({"GPE|LOC"}, {"PLACE"})),  # a label of the pipeline that means itself there
+        (SET, ["PLACE"], [], ({"GPE|LOC"}, set())),
         (SET, ["MAYBE"], [], (set(), set())),
         (SET, ["MAYBE"], ["PER"], (set(), set())),
         (SET, ["MAYBE"], ["LOC"], (set(), {"LOC"})),
+        (SWAPPED, ["A"], ["B"], ({"B"}, {"B"})),
+        (SWAPPED, ["A"], ["A"], ({"B"}, {"A"})),
+        (SWAPPED, ["A"], [], ({"B"}, set())),
+        (SWAPPED, ["A", "B"], ["A"], ({"A", "B"}, {"A"})),
+        (SWAPPED, ["NUMBER"], ["B"], (set(), {"B"})),
     ],
 )
 def test_what_is_scored(scope, gold, predicted, counted):

@@ -15,8 +15,8 @@ from tests.tiny import SENTENCES
 from tests.training_config import write_ner_training
 
 
-def run(*arguments):
-    result = CliRunner().invoke(spacy_app, ["luke", "distill", *map(str, arguments)])
+def run(*arguments, command="distill"):
+    result = CliRunner().invoke(spacy_app, ["luke", command, *map(str, arguments)])
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -89,6 +89,20 @@ def test_with_gold_and_on_again(folder, tmp_path):
     code, text = distill(folder, output, "--training.max_steps", 4, "--resume")
     assert code == 0, text
     assert "It has read" not in text
+
+
+def test_with_a_config_of_init_config(folder, tmp_path):
+    """It leaves out what spaCy has defaults for, as which corpus is train_corpus."""
+    data = ["--train", folder / "gold.spacy", "--dev", folder / "dev.spacy", "--encoder", folder / "checkpoint"]
+    code, text = run(tmp_path / "own.cfg", *data, "--no-ask", "--no-timing", command="init-config")
+    assert code == 0, text
+    assert "train_corpus" not in load_config(tmp_path / "own.cfg")["training"]
+    texts = ["--texts", folder / "texts.txt"]
+    code, text = run(
+        folder / "teacher", tmp_path / "own.cfg", *texts, "-o", tmp_path / "out", "--training.max_steps", 1
+    )
+    assert code == 0, text
+    assert list(lesson(tmp_path / "out")) == ["gold", "taught"]
 
 
 def test_beside_several_data_sets(folder, tmp_path):

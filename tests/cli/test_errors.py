@@ -106,6 +106,8 @@ MISTAKES = {
     f"{TRAIN} --paths.weights {{}}/nowhere": "nowhere",
     f"{TRAIN} --paths.weights {{}}/data.spacy": "data.spacy",
     f"{TRAIN} --resume": "nothing to resume in",
+    f"{TRAIN} -o {{}}/latin1.txt": "latin1.txt is a file: expected a folder",
+    f"{TRAIN} -o {{}}/latin1.txt/out": "latin1.txt is a file: expected a folder",
     f"{TRAIN} --foo": "No such option '--foo'",
     f"{TRAIN} foo": "Invalid config override 'foo'",
     f"{TRAIN} --code {{}}/none.py": "none.py",

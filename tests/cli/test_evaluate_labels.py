@@ -123,6 +123,51 @@ def test_labels_that_the_gold_does_not_have(folder):
     assert "Is PERSON meant?" in text
 
 
+def test_labels_that_the_pipeline_does_not_have(folder, tmp_path):
+    write_gold(folder, {"PER": "PERSON", "LOC": "GPE"}.get)
+    _, text = evaluate(folder, "--labels", "PERSON=PRE", code=1)
+    assert "the gold's labels mean 'PRE', but the pipeline has no such label. Is PER meant?" in text
+    _, text = evaluate(folder, "--labels", "GPE=LOC|Nix", code=1)
+    assert "the gold's labels mean 'Nix', but the pipeline has no such label; there are LOC, PER." in text
+    _, text = evaluate(folder, "--annotates", "PER,Nix", code=1)
+    assert "the gold annotates 'Nix', but the pipeline has no such label" in text
+    evaluate(folder, "--annotates", "PER,GPE", "--labels", "PERSON=PER")  # the gold has it, the pipeline not
+    build_pipeline(make_checkpoint(labels=["NIL", "HUMAN"])).to_disk(tmp_path / "other")  # of two compared, one has it
+    both = ["--html", tmp_path / "r.html", "--against", tmp_path / "other"]
+    evaluate(folder, "--labels", "PERSON=PER|HUMAN", *both)
+    nlp = spacy.load(folder / "pipeline")
+    nlp.add_pipe("doc_cleaner")  # it does not say its labels: it could give any
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "gold.spacy").write_bytes((folder / "gold.spacy").read_bytes())
+    evaluate(tmp_path, "--labels", "PERSON=HUMAN")
+
+
+def test_labels_that_both_have_and_that_mean_another(folder):
+    """Gold is counted under what it means, whether it is found or missed, and what is found in its place is wrong."""
+    labels = write_gold(folder)
+    n, people = len(labels), labels.count("PER")
+    scores, text = evaluate(folder, "--labels", "PER=LOC,LOC=PER")
+    assert scores["ents_f"] == 0.0
+    assert f"LOC 0.00 0.00 0.00 {people} PER 0.00 0.00 0.00 {n - people} all 0.00 0.00 0.00 {n}" in text
+    assert "nowhere has" not in text
+    scores, text = evaluate(folder, "--labels", "PER=LOC")
+    assert scores["ents_f"] == pytest.approx((n - people) / n)
+    assert scores["ents_per_type"]["LOC"]["r"] == pytest.approx((n - people) / n)
+    assert f"found PER ({people}), which the gold nowhere has" in text
+
+
+def test_what_is_missed_of_one_of_several(folder):
+    """It is no label's own: the row has the names of all."""
+    gold = spacy.load(folder / "pipeline")(SENTENCES[0])
+    del gold.spans["sc"]
+    gold.set_ents([Span(gold, len(gold) - 1, len(gold), "X")], default="outside")
+    DocBin(docs=[gold]).to_disk(folder / "gold.spacy")
+    scores, text = evaluate(folder, "--labels", "X=LOC|PER")
+    assert scores["ents_r"] == 0.0
+    assert "LOC|PER 0.00 0.00 0.00 1" in text
+    assert "does not know" not in text
+
+
 def test_what_a_label_may_be():
     scope = read_entity_scope("PERSON=PER,NORP=MISC|LOC,LAW=", "PER, LOC")
     assert scope.annotates == {"PER", "LOC"}

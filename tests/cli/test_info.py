@@ -57,6 +57,14 @@ def test_defaults_of_spacy_are_no_training():
     assert "max_steps" in dict(about_pipeline(nlp, None))["trained by"]
 
 
+def test_scores_that_were_not_computed():
+    """`spacy train` writes 0 for them."""
+    nlp = make_pipeline("luke_ner", "luke_relation")
+    nlp.config["training"]["score_weights"] = {"sents_f": None, "tag_f": 0.0, "relations_f": 0.5, "ents_f": 0.0}
+    nlp.meta["performance"] = {"sents_f": 0.0, "tag_f": 0.0, "relations_f": 0.0, "ents_f": 0.5}
+    assert dict(about_pipeline(nlp, None))["scores"] == "relations_f 0.000, ents_f 0.500"
+
+
 def test_digests_follow_the_weights():
     nlp = make_pipeline("luke_ner")
     before = {part.name: part.digest for part in parts_of(nlp)}

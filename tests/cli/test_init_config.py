@@ -258,6 +258,22 @@ def test_faults(folder, tmp_path, arguments, message):
     assert not (tmp_path / "config.cfg").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--task", "nerr"), "A task is one of"),
+        (("--machine", "tpu"), "A machine is one of"),
+        (("-e", "smal"), "no file 'smal'"),
+    ],
+)
+def test_nothing_is_written_for_an_option_that_is_wrong(tmp_path, option, message):
+    document = {"text": "Ada left.", "entities": [{"start": 0, "end": 3, "label": "PER"}]}
+    (tmp_path / "all.jsonl").write_text(f"{json.dumps(document)}\n" * 10, encoding="utf8")
+    data = ("--train", tmp_path / "all.jsonl", "--format", "jsonl")
+    assert message in run("luke", "init-config", tmp_path / "z.cfg", *data, *option, code=1)
+    assert [x.name for x in tmp_path.iterdir()] == ["all.jsonl"]
+
+
 def test_a_config_that_is_there_stays(folder, tmp_path):
     path = tmp_path / "config.cfg"
     path.write_text("mine")

@@ -1,5 +1,7 @@
 """`spacy luke tune`: thresholds are found on dev data, end to end, and saved in the config."""
 
+import re
+
 import pytest
 import spacy
 from spacy.cli._util import app as spacy_app
@@ -102,6 +104,26 @@ def test_without_calibration(saved, tmp_path):
     assert result.exit_code == 0, result.output
     assert "temperature" not in text
     assert spacy.load(tmp_path / "tuned").get_pipe("luke_ner").temperature == 1.0
+
+
+@pytest.mark.parametrize(("name", "key", "metric"), TUNABLE[:3])
+def test_labels_that_the_pipeline_does_not_know(saved, tmp_path, name, key, metric):
+    """They are missed, as `evaluate` counts."""
+    nlp = spacy.load(saved / "pipeline")
+    golds = list(DocBin().from_disk(saved / "dev.spacy").get_docs(nlp.vocab))
+    for gold in golds[::2]:
+        gold.set_ents([Span(gold, x.start, x.end, "NEW") for x in gold.ents])
+        gold.spans["luke_types"] = [Span(gold, x.start, x.end, "NEW") for x in gold.spans["luke_types"]]
+        gold._.luke_relations = [(x.head, x.tail, "NEW") for x in gold._.luke_relations]
+    write_docbin(golds, tmp_path / "dev.spacy")
+    command = [saved / "pipeline", tmp_path / "dev.spacy", "--component", name, "--force", "-o", tmp_path / "tuned"]
+    result, text = run(*command)
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"'{name}' does not know NEW \(\d\), which the gold has: they count as missed", text)
+    tuned = spacy.load(tmp_path / "tuned")
+    score = tuned.evaluate(read_gold(tuned, tmp_path / "dev.spacy"))[metric]
+    assert f"end to end: {100 * score:.2f}" in text
+    assert score < 1
 
 
 def test_one_label_a_pair(tmp_path):

@@ -14,6 +14,7 @@ from spacy_luke.components.calibration import (
     log_odds,
 )
 from spacy_luke.components.spans.found import FoundSpans, judged_spans
+from spacy_luke.components.spans.gold import read_scored_spans
 from spacy_luke.components.units.sides import joint_logits
 from spacy_luke.scorers.reliability import measure_reliability
 from tests.pipelines import annotate, make_pipeline
@@ -98,7 +99,8 @@ def test_judged_spans():
     table = np.array([[a, b, number[label], *rest] for a, b, label, *rest in rows])
 
     def judged(bias, *, flat, chance=0.0):
-        golds, settings = [ner.gold(Example(doc, reference))], {"none_bias": bias, "proposal_threshold": chance}
+        golds = [read_scored_spans(Example(doc, reference), spans_key=None)]
+        settings = {"none_bias": bias, "proposal_threshold": chance}
         return judged_spans([FoundSpans.joined([table])], golds, ner.labels, settings, before=0.0, flat=flat)
 
     assert judged(0.0, flat=True) == ([0.9, 0.6], [True, False])

@@ -10,12 +10,11 @@ from thinc.api import Adam
 from torch import nn
 
 from spacy_luke.annotations.scope import Scope
-from spacy_luke.batch.allowed import AllowedClasses
 from spacy_luke.batch.batches import make_batch
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.bridge.wrapper import shims_of
 from spacy_luke.components.spans.found import CHANCES, FoundSpans, best_settings
-from spacy_luke.components.spans.gold import SpanGold
+from spacy_luke.components.spans.gold import ScoredGold
 from tests.components.recognised import MODES, TEXTS, make_examples, make_ner, make_noisy_ner, trained
 from tests.components.updates import assert_division_is_irrelevant
 from tests.pipelines import make_pipeline
@@ -260,8 +259,8 @@ def test_right_spans_are_not_given_for_wrong_ones():
         np.where(right, gold_chance, 0.35),
     )
     spans = frozenset((i, i + 1, "PER") for i in range(100))
-    gold = SpanGold(AllowedClasses(2), spans, Scope(), {(i, i + 1): 1 for i in range(100)})
-    best = best_settings([found], [gold], ["PER"], total=100, flat=True)
+    gold = ScoredGold(spans, Scope(), total=100)
+    best = best_settings([found], [gold], ["PER"], flat=True)
     assert best["proposal_threshold"] == 0.3
     assert len(found.above(best["none_bias"], flat=True, chance=0.4)) == 95  # all right: F1 0.974, where 0.3 has 0.952
     assert best["ents_f"] == pytest.approx(200 / 210)

@@ -235,3 +235,10 @@ def test_too_few_evaluations(config, tmp_path):
     assert "eval_frequency is 100, but training has 6 steps" in text
     best = spacy.load(tmp_path / "out/model-best").get_pipe("luke_ner").to_bytes()
     assert best == spacy.load(tmp_path / "out/model-last").get_pipe("luke_ner").to_bytes()
+
+
+def test_another_number_of_steps_is_told_by_the_setting_that_it_follows_from(config, tmp_path):
+    quiet(start(config(max_epochs=1)), tmp_path / "out")
+    told = r"learn_rate\.counted: was \d, now \d, which follows from training\.max_epochs: was 1, now 2$"
+    with pytest.raises(ValueError, match=told):
+        quiet(start(config(max_epochs=2)), tmp_path / "out", resume=True)

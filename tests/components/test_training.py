@@ -81,6 +81,15 @@ def test_spacy_train(config_path, tmp_path, capsys, optimizer):
     assert nlp("Ada Lovelace") is not None
 
 
+def test_scores_that_were_not_computed_are_not_saved(config_path, tmp_path):
+    nlp = start(config_path, training__max_steps=1)
+    nlp.config["training"]["score_weights"]["sents_f"] = None  # the dev data have no sentences
+    quiet(nlp, tmp_path)
+    performance = spacy.load(tmp_path / "model-last").meta["performance"]
+    assert {"ents_f", "ents_per_type"} <= set(performance)
+    assert "sents_f" not in performance
+
+
 def test_labels_from_a_file(config_path, tmp_path):
     (tmp_path / "labels.json").write_text('["PER", "MISC", "LOC", "ORG"]')
     config = load_config(config_path)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from spacy_luke.bridge.optimizer import make_adamw
+from spacy_luke.pipelines.score_tables import make_table
 from tests.components.related import make_examples, make_pipeline
 
 
@@ -171,3 +172,18 @@ def test_scores_and_tuning_of_units_leave_open_labels_out():
         for example in examples:
             example.predicted = component(make_examples(nlp)[examples.index(example)].predicted)
         assert component.score(examples)[component.metric] == pytest.approx(tuned[component.metric])
+
+
+def test_tables_count_gold_by_what_it_means():
+    nlp, typer = make_pipeline("luke_typer")
+    examples = make_examples(nlp)
+    labels = {"person": "scientist", "place": ["place", "city"], "group": None}
+    golds = [x.reference for x in with_scope(examples, "types", labels=labels)]
+    table = make_table(typer, typer.score(examples), golds)
+    assert table.counts == {"scientist": 3, "city|place": 3, "city": 1}
+    assert table.totals[1][-1] == "7"  # mentions, without the groups
+    nlp, relation = make_pipeline("luke_relation")
+    examples = make_examples(nlp)
+    labels = {"lives_in": "works_for", "home_of": None}
+    golds = [x.reference for x in with_scope(examples, "relations", labels=labels)]
+    assert make_table(relation, relation.score(examples), golds).counts == {"works_for": 4}

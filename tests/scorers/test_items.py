@@ -7,7 +7,15 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations import EntityRecord, register_extensions, set_entities, set_pairs, set_relations, set_rows
+from spacy_luke.annotations import (
+    TASKS,
+    EntityRecord,
+    register_extensions,
+    set_entities,
+    set_pairs,
+    set_relations,
+    set_rows,
+)
 from spacy_luke.scorers.entity_types import score_types
 from spacy_luke.scorers.items import entity_items, link_items, relation_items, type_items
 from spacy_luke.scorers.linking import score_links
@@ -78,6 +86,43 @@ def test_relations(seed, pairs, none):
     assert f_score(items) == pytest.approx(scores["relations_f"])
     assert {x.label for x in items} == set(scores["relations_per_type"]) == {"r", "s"} - {none}
     assert all((x.score is not None) == x.found for x in items)
+
+
+def words_of_relations(doc):
+    return [(x.head.start, x.head.end, x.tail.start, x.tail.end, x.label) for x in doc._.luke_relations]
+
+
+def with_labels(doc, meant):
+    """A copy of the gold under other labels."""
+    new = doc.copy()
+    new.set_ents([Span(new, x.start, x.end, meant(x.label_)) for x in doc.ents], default="outside")
+    for key in ("sc", "luke_types"):
+        new.spans[key] = [Span(new, x.start, x.end, meant(x.label_)) for x in doc.spans[key]]
+    set_relations(new, [(new[a:b], new[c:d], meant(label)) for a, b, c, d, label in words_of_relations(doc)])
+    return new
+
+
+MEANT = [
+    {"A": "B", "B": "A", "x": "y", "y": "x", "r": "s", "s": "r"},  # swapped
+    {"A": "B", "x": "y", "r": "s"},  # one that stands for another, too
+    {"A": "NEW", "x": "new", "r": "n"},  # of the gold alone
+]
+
+
+@pytest.mark.parametrize("meant", MEANT)
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_that_mean_others_count_as_if_the_gold_had_those(seed, meant):
+    plain = examples(seed)
+    renamed = [Example(x.predicted, with_labels(x.reference, lambda label: meant.get(label, label))) for x in plain]
+    scoped = [Example(x.predicted, with_labels(x.reference, str)) for x in plain]
+    for example in scoped:
+        example.reference._.luke_scope = {task: {"labels": meant} for task in TASKS}
+    assert score_ner(scoped) == score_ner(renamed) != score_ner(plain)
+    assert score_ner(scoped, spans_key="sc") == score_ner(renamed, spans_key="sc") != score_ner(plain, spans_key="sc")
+    assert score_types(scoped) == score_types(renamed) != score_types(plain)
+    assert score_relations(scoped) == score_relations(renamed) != score_relations(plain)
+    for items in (entity_items, type_items, relation_items):
+        assert items(scoped) == items(renamed) != items(plain)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -17,7 +17,7 @@ from ...batch.batches import SpanBatch
 from ...batch.decode import first_equal, greedy_flat
 from ...bridge.finite import check_scores
 from ...model.transfer import begin_to_host
-from .gold import SpanGold
+from .gold import ScoredGold
 
 BIAS_LIMIT = 6.0  # of the biases that are tried, in steps of a quarter
 CHANCES = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0)  # that are tried
@@ -151,14 +151,15 @@ def read_spans(batch: SpanBatch, scores: SpanScores, *, none_bias: float) -> Ite
 
 
 def best_settings(
-    found: Sequence[FoundSpans], golds: Sequence[SpanGold], labels: Sequence[str], *, total: int, flat: bool
+    found: Sequence[FoundSpans], golds: Sequence[ScoredGold], labels: Sequence[str], *, flat: bool
 ) -> dict[str, float]:
     """The none_bias with the best F1 (of equal ones the nearest to 0); where spans are proposed, the highest
     proposal_threshold that costs at most MOST_LOSS of it and MOST_LOST of the right spans; and ents_f, the F1 of both.
 
-    found: with the bias -BIAS_LIMIT and without threshold. labels: of the classes from 1; total: how many gold spans
-    count, also of those that cannot be predicted. Raises ValueError where there are none.
+    found: with the bias -BIAS_LIMIT and without threshold. labels: of the classes from 1. Raises ValueError where no
+    gold spans count.
     """
+    total = sum(gold.total for gold in golds)
     if not total:
         raise ValueError("Expected examples with gold entities to tune on, but found none.")
 
@@ -182,7 +183,7 @@ def best_settings(
 
 def judged_spans(
     found: Sequence[FoundSpans],
-    golds: Sequence[SpanGold],
+    golds: Sequence[ScoredGold],
     labels: Sequence[str],
     settings: Mapping[str, float],
     *,

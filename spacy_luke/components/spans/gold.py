@@ -28,20 +28,27 @@ class SpanGold:
     """What the spans of an example may be, in words of the predicted Doc, by numbers of `allowed`: a class, from 0 for
     none; -1 for any; below that one of some.
 
-    spans: the gold spans with the labels that the Doc has; scope: what these mean. classes: of the gold spans; rest: of
-    all others. nested: whether spans that share words with gold spans are as the rest; otherwise they may be anything
-    but what these gold spans may be. unknown_W: prefix sums (W + 1,) of words without annotation, whose spans may be
-    anything; None where there are none. taught: what another pipeline says, in the place of all this.
+    classes: of the gold spans; rest: of all others. nested: whether spans that share words with gold spans are as the
+    rest; otherwise they may be anything but what these gold spans may be. unknown_W: prefix sums (W + 1,) of words
+    without annotation, whose spans may be anything; None where there are none. taught: what another pipeline says, in
+    the place of all this.
     """
 
     allowed: AllowedClasses
-    spans: frozenset[LabelledSpan]
-    scope: Scope
     classes: dict[Place, int]
     rest: int = 0
     nested: bool = True
     unknown_W: NDArray[np.int64] | None = None
     taught: TaughtPlaces | None = None
+
+
+class ScoredGold(NamedTuple):
+    """What an example is scored by: gold spans in words of the predicted Doc, with the labels that the Doc has, be they
+    known or not. scope: what these mean. total: how many are to be found, with those that cannot be predicted."""
+
+    spans: frozenset[LabelledSpan]
+    scope: Scope
+    total: int
 
 
 class Obstacle(NamedTuple):
@@ -123,8 +130,7 @@ def read_gold_spans(
     spans, scope, in_group = found
     number = {label: i + 1 for i, label in enumerate(labels)}
     gold: dict[Place, int] = {}
-    aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
-    for span in aligned:
+    for span in example.get_aligned_spans_y2x(spans, allow_overlap=True):
         if unknown := sorted(scope.named(span.label_) - set(labels)):
             raise unknown_label(f"the label {unknown[0]!r} of {span.text!r}")
         meaning = scope.meaning(span.label_)
@@ -134,18 +140,25 @@ def read_gold_spans(
     rest = {0, *(number[label] for label in labels if not scope.is_annotated(label))}
     unknown_W = None if in_group else _unknown_words(example)
     nested = scope.nested or spans_key is None  # what doc.ents holds is never nested
-    own = frozenset((span.start, span.end, span.label_) for span in aligned)
-    return SpanGold(allowed, own, scope, gold, allowed.number(rest), nested, unknown_W)
+    return SpanGold(allowed, gold, allowed.number(rest), nested, unknown_W)
 
 
 def taught_gold(allowed: AllowedClasses, taught: TaughtPlaces) -> SpanGold:
     """Of an example that says what another pipeline thinks: nothing but that."""
-    return SpanGold(allowed, frozenset(), Scope(), {}, ANY, taught=taught)
+    return SpanGold(allowed, {}, ANY, taught=taught)
 
 
-def count_scored(gold: SpanGold, spans: Sequence[Span]) -> int:
-    """How many gold spans are to be found, with those that cannot be predicted."""
-    return len({(x.start, x.end, x.label) for x in spans if gold.scope.is_scored(x.label_)})
+def read_scored_spans(example: Example, *, spans_key: str | None) -> ScoredGold | None:
+    """None where nothing of the Doc is annotated. spans_key: see `get_gold_entities`."""
+    found = get_gold_entities(example.reference, spans_key)
+    if found is None:
+        return None
+    spans, scope, _ = found
+    aligned = example.get_aligned_spans_y2x(spans, allow_overlap=True)
+    own = frozenset((span.start, span.end, span.label_) for span in aligned)
+    return ScoredGold(
+        own, scope, len({(x.start, x.end, scope.missed_as(x.label_)) for x in spans if scope.is_scored(x.label_)})
+    )
 
 
 def _unknown_words(example: Example) -> NDArray[np.int64] | None:

@@ -253,14 +253,19 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
         """What is asked about the predicted Doc, in training where None is given; what the units are by gold, (U, L),
         or (U,) where each has one class (see `gold_classes`); and why other gold is not among them."""
         found = self.read_gold(example, asked)
+        self.check_gold(example, found)
         allowed = AllowedClasses(len(self.classes))
         return found.units, self.classes_of(example, found, allowed), found.missing
 
-    def classes_of(self, example: Example, found: Gold, allowed: AllowedClasses) -> np.ndarray:
-        scope, classes = get_scope(example.reference, self.scope_task), self.classes
-        for u, label in unknown_labels(found, classes, scope):
+    def check_gold(self, example: Example, found: Gold) -> None:
+        """ValueError where there is a label that cannot be learned."""
+        for u, label in unknown_labels(found, self.classes, get_scope(example.reference, self.scope_task)):
             words = " and ".join(repr(example.predicted[a:b].text) for a, b in found.units.places(u))
             raise self.unknown_label(f"the {self.label_noun} {label!r} of {words}", noun=self.label_noun)
+
+    def classes_of(self, example: Example, found: Gold, allowed: AllowedClasses) -> np.ndarray:
+        """What units are by gold; where they have labels that the component does not know, none of its own."""
+        scope, classes = get_scope(example.reference, self.scope_task), self.classes
         return class_table(found, classes, scope) if self.multi_label else class_numbers(found, classes, scope, allowed)
 
     def teaches(self, example: Example) -> bool:
@@ -283,6 +288,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
             if found.missing and not self._told_of_missing:
                 self._told_of_missing = True
                 self.warn_missing(found.missing, self.gold_total(example, found), what=f"{self.gold_noun} of a Doc")
+            self.check_gold(example, found)
             asked, gold = found.units, self.classes_of(example, found, allowed)
             if not get_scope(example.reference, self.scope_task).is_full:  # what teaches nothing is not encoded
                 asked, gold = asked.only(is_known(gold).tolist()), gold[is_known(gold)]

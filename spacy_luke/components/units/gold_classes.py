@@ -33,8 +33,9 @@ def class_numbers(
     and of one without gold nothing is known.
     """
     number = {label: i for i, label in enumerate(classes)}
-    rest = ANY
+    rest = none = ANY
     if None in number:
+        none = allowed.number([number[None]])
         rest = allowed.number(i for label, i in number.items() if label is None or not scope.is_annotated(label))
     gold_U = np.full(len(found.units), rest, dtype=np.int64)
     for u, labels in found.labels.items():
@@ -42,7 +43,7 @@ def class_numbers(
             meaning = scope.meaning(label)
             possible = [number.get(one or None) for one in meaning or ()]
             known = [i for i in possible if i is not None]
-            gold_U[u] = allowed.number(known) if known else ANY
+            gold_U[u] = allowed.number(known) if known else ANY if meaning is None else none
     return gold_U
 
 
@@ -56,7 +57,7 @@ def class_table(found: Gold, labels: Sequence[str | None], scope: Scope) -> NDAr
         meanings = [scope.meaning(label) for label in some]
         if None in meanings:
             gold_UL[u] = MAY_HOLD
-        named = [{number[one] for one in meaning if one} for meaning in meanings if meaning]
+        named = [{number[one] for one in meaning if one in number} for meaning in meanings if meaning]
         unsure = [numbers for numbers, meaning in zip(named, filter(None, meanings)) if "" in meaning]
         groups = [numbers for numbers, meaning in zip(named, filter(None, meanings)) if "" not in meaning]
         sure = {i for numbers in groups if len(numbers) == 1 for i in numbers}
