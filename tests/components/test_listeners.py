@@ -146,7 +146,7 @@ def test_all_of_spacys_components(name, kind):
 def test_one_pass_for_all_listeners(kind, monkeypatch):
     nlp, owner, examples = make_pipeline("tagger", "textcat", "senter", kind=kind)
     passes, encode = [], LukeEncoder.encode_words
-    monkeypatch.setattr(LukeEncoder, "encode_words", lambda *args: passes.append(1) or encode(*args))
+    monkeypatch.setattr(LukeEncoder, "encode_words", lambda *args, **how: passes.append(1) or encode(*args, **how))
     nlp.update(examples, sgd=make_adamw())
     assert len(passes) == 1
     assert owner.sharing.pending is None
