@@ -62,7 +62,7 @@ class Scope:
     def is_scored(self, label: str) -> bool:
         """Whether a prediction is missed where the label is gold: what it means is annotated, and sure."""
         meaning = self.meaning(label)
-        return meaning is not None and len(meaning) > 0 and "" not in meaning and all(map(self.is_annotated, meaning))
+        return meaning is not None and "" not in meaning and all(map(self.is_annotated, meaning))
 
     def missed_as(self, label: str) -> str:
         """The name under which this gold is counted where it is missed: that of what it means, "A|B" of one of
@@ -196,6 +196,10 @@ def read_scope(settings: Mapping[str, Any]) -> Scope:
         raise ValueError(f"What is said of a task must be {form}, but it is {settings!r:.120}.")
     listed = {label: [x] if isinstance(x, str) else x for label, x in labels.items()}
     meanings = {label: None if x is None else label_set(x) for label, x in listed.items()}
+    if empty := [label for label, meaning in meanings.items() if meaning is not None and not meaning]:
+        raise ValueError(
+            f'The label {empty[0]!r} means one of no labels: give some, or "" for none of ours, or None for anything.'
+        )
     return Scope(None if annotates is None else label_set(annotates), meanings, nested)
 
 
