@@ -7,6 +7,7 @@ belongs to exactly one window.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,11 @@ class Bounds:
     sentence: np.ndarray
     begins: np.ndarray
     ends: np.ndarray
+
+    def enumerates(self, first: Any, last: Any) -> Any:
+        """Whether spans from the word `first` to the word `last`, both of these words, are those that are enumerated:
+        indices, or arrays of them."""
+        return self.begins[np.searchsorted(self.words, first)] & self.ends[np.searchsorted(self.words, last)]
 
 
 @dataclass(frozen=True)
@@ -242,9 +248,7 @@ def _one_of_equal_spans(
 ) -> np.ndarray:
     """Of spans in one sentence with the same pieces that which `enumerate_spans` has, or else the longest. RETURNS:
     their indices, ascending."""
-    bounds, begins_W, ends_W = document.bounds, document.bounds_W.copy(), document.bounds_W.copy()
-    begins_W[bounds.words], ends_W[bounds.words] = bounds.begins, bounds.ends
-    enumerated_n = begins_W[start_n] & ends_W[end_n - 1]
+    enumerated_n = document.bounds.enumerates(start_n, end_n - 1)
     keys = (document.sentence_W[start_n], first_n, last_n)
     order_n = np.lexsort((start_n - end_n, ~enumerated_n, *keys))
     new_n = np.any([np.diff(key[order_n], prepend=-1) != 0 for key in keys], axis=0)

@@ -222,14 +222,14 @@ def obstacles(
     document: Document, windows: WindowPlan, spans: Sequence[Span], *, max_pieces: int | None, max_words: int | None
 ) -> Iterator[Obstacle]:
     """Why spans are not among the candidates; nothing for those that are."""
-    pieces, bounds = document.pieces, document.bounds
+    pieces = document.pieces
     for span in spans:
         a, b = span.start, span.end - 1
         if not (document.bounds_W[a] and document.bounds_W[b]):
             yield Obstacle("begin or end with a blank")
         elif document.sentence_W[a] != document.sentence_W[b]:
             yield Obstacle("cross a sentence boundary", "Correct the data, or what finds the sentences.")
-        elif not (bounds.begins[np.searchsorted(bounds.words, a)] and bounds.ends[np.searchsorted(bounds.words, b)]):
+        elif not document.bounds.enumerates(a, b):
             yield Obstacle(
                 "begin or end inside a piece of the encoder",
                 "Take another encoder, whose pieces are smaller, or a tokenizer of the pipeline whose words are those "
