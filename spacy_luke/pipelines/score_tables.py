@@ -152,10 +152,10 @@ def _type_table(proc: LukeTyper, scores: Scores, golds: Sequence[Doc]) -> ScoreT
 def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc]) -> ScoreTable:
     counts: Counter[str] = Counter()
     for doc in golds:
-        scope, rows = get_scope(doc, RELATIONS_TASK), get_relation_rows(doc) or []
-        scored = (row for row in rows if row.label != proc.none and scope.is_scored(row.label))
-        meant = {(*row[:4], scope.missed_as(row.label)) for row in scored}
-        counts.update(label for *_, label in meant)
+        scope, labels_of = get_scope(doc, RELATIONS_TASK), defaultdict[tuple[int, ...], set[str]](set)
+        for row in get_relation_rows(doc) or []:
+            labels_of[row[:4]].update([row.label] if row.label != proc.none else [])
+        counts.update(label for labels in labels_of.values() for label in scope.scored(labels, ())[0])
     pairs = sum(len(get_pair_rows(doc) or []) for doc in golds)
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:
