@@ -196,6 +196,12 @@ class LukeRelation(ThresholdClassifier):
         if not (self.between or self.mention_scores):
             yield from scored
             return
+        if unknown := sorted(self.between.keys() - set(self.labels)):
+            warnings.warn(
+                f"between of '{self.name}' is of relations that it does not predict, and of these nothing comes: "
+                f"{', '.join(map(repr, unknown))}. Its relations: {', '.join(self.labels)}.",
+                stacklevel=2,
+            )
         about = partial(
             Sides, getter=self.getter, classes=self.classes, between=self.between, scores=self.mention_scores
         )
