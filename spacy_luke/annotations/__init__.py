@@ -4,8 +4,8 @@
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
 what it leaves open; `taught`: what another pipeline says. `documents`: ids and titles of Docs; `span_values`: what
-single spans have. `extensions`: `doc._.luke_...` and `span._.luke_...`, which spaCy knows as soon as this is imported:
-by any component, also one that was unpickled in a process of its own.
+single spans have; `sentences`: where sentences begin. `extensions`: `doc._.luke_...` and `span._.luke_...`, which
+spaCy knows as soon as this is imported: by any component, also one that was unpickled in a process of its own.
 """
 
 from .documents import get_document_fields, get_document_id, get_title, set_document_fields, set_document_id
@@ -119,6 +119,7 @@ from .scope import (
     scored_spans,
     set_scopes,
 )
+from .sentences import get_sentence_starts, set_sentence_starts
 from .span_values import get_score, get_types, set_score, set_types
 from .taught import Taught, get_taught, set_taught
 
@@ -203,6 +204,8 @@ __all__ = [
     "get_scopes",
     "get_score",
     "get_second",
+    "get_sentence_starts",
+    "get_sentence_starts",
     "get_taught",
     "get_title",
     "get_types",
@@ -230,6 +233,8 @@ __all__ = [
     "set_scopes",
     "set_score",
     "set_second",
+    "set_sentence_starts",
+    "set_sentence_starts",
     "set_taught",
     "set_types",
     "settle",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from spacy.attrs import SENT_START
 from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
+from ..annotations import get_sentence_starts, set_sentence_starts
 from ..text.lines import line_starts, sentence_starts
 
 
@@ -74,7 +74,7 @@ class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no
 
     def _predict(self, doc: Doc) -> np.ndarray:
         words, spaces = [word.text for word in doc], [bool(word.whitespace_) for word in doc]
-        known_W = doc.to_array([SENT_START]).astype(np.int64).reshape(-1)
+        known_W = get_sentence_starts(doc)
         if self.overwrite:
             known_W[:] = 0
         found_W = np.full(len(doc), -1)
@@ -87,6 +87,4 @@ class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no
 
     def set_annotations(self, docs: Iterable[Doc], batch_tag_ids: Sequence[np.ndarray]) -> None:
         for doc, found_W in zip(docs, batch_tag_ids):
-            if len(doc):
-                values_W1 = found_W.astype(np.int64).view(np.uint64).reshape(-1, 1)
-                doc.from_array([SENT_START], values_W1)  # type: ignore[arg-type]  # spaCy's stub knows thinc's arrays alone
+            set_sentence_starts(doc, found_W)

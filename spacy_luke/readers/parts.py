@@ -21,8 +21,10 @@ from ..annotations import (
     RELATIONS,
     SCOPE,
     get_all_rows,
+    get_sentence_starts,
     names_of,
     set_rows,
+    set_sentence_starts,
 )
 
 _PLACES = {  # columns of rows (see `annotations.rows`) that are places, characters [start, end) of the text
@@ -146,8 +148,9 @@ def join_docs(docs: Sequence[Doc]) -> Doc:
             rows[name] = some if name in _WHOLE else [*rows.get(name, []), *some]
         first += len(part)
     if not joined.has_annotation("DEP"):  # a tree has its sentences
-        for start in starts:
-            joined[start].is_sent_start = True
+        starts_W = get_sentence_starts(joined)
+        starts_W[starts] = 1
+        set_sentence_starts(joined, starts_W)
     for name, spans in groups.items():
         joined.spans[name] = _group(joined, name, spans)
     for name, some in rows.items():

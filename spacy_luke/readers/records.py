@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
@@ -26,6 +27,7 @@ from ..annotations import (
     set_questions,
     set_relation_rows,
     set_second,
+    set_sentence_starts,
 )
 from ..text.scripts import judged_blanks
 
@@ -123,8 +125,8 @@ def make_doc(
     if record.text is not None and align == "split":
         _split_words(doc, record, record.text, counts)
     if record.sentence_starts is not None:
-        for word in doc:
-            word.is_sent_start = (word.i if record.text is None else word.idx) in record.sentence_starts
+        places = [word.i if record.text is None else word.idx for word in doc]
+        set_sentence_starts(doc, np.where(np.isin(places, record.sentence_starts), 1, -1))
     spans = [_span_of(doc, record, mention, align=align) for mention in record.mentions]
     if record.text is not None and align == "expand":
         places = [_trim(record, record.text, mention) for mention in record.mentions]
