@@ -162,8 +162,8 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "and standard deviation (n - 1): open_entity loose micro F1, semeval the official macro F1, conll2003 exact "
         "span and label.",
         "Above the baseline (markers; luke_words, first and last word of a span): the difference on the same seeds, "
-        "and where 95 of",
-        "100 draws of documents and seeds have it (paired bootstrap).",
+        "with its",
+        "95 % interval over documents and seeds.",
         "",
         "| data | system | F1 | ± | above the baseline | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|",

@@ -194,7 +194,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
             "",
             "Written by `python benchmarks/joined.py --table`; see docs/results/entities.md. F1, precision and",
             "recall in percent, exact span and label, means over the seeds, with the standard deviation of F1. Against",
-            "whole: the difference on the same seeds, and where 95 of 100 draws of sentences and seeds have it.",
+            "whole: the difference on the same seeds, with its 95 % interval over sentences and seeds.",
             "",
             "| set | system | seeds | sentences / mentions | F1 | sd | against whole | p | r | F1 by label | seconds |",
             "|---|---|---|---|---|---|---|---|---|---|---|",

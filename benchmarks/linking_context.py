@@ -225,7 +225,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
         f"several candidates in {ORACLE} documents of AIDA's testa: percent right with nothing known of the others,",
         "and points above that when they are known; hidden: the words of all mentions are [MASK]. Means over the",
         "seeds, and the standard deviation of the points (n - 1). Below: in-KB accuracy on the same documents; global",
-        "above local with 95 % of draws of documents and seeds.",
+        "above local with its 95 % interval over documents and seeds.",
         "",
         "| system | seeds | names | none | " + " | ".join(linking_oracle.CONTEXTS[1:]) + " |",
         "|---" * (4 + len(linking_oracle.CONTEXTS) - 1) + "|",

@@ -19,7 +19,7 @@ from spacy_luke.scorers.items import ScoredItem
 RESULTS = Path(__file__).parent / "results"
 FOLDER = RESULTS / "predictions"
 DRAWS = 2000
-CHANCES = 50  # of what other seeds may give, to each draw of documents
+CHANCES = 200_000  # drawn of Student's t, to know its quantile
 Answers = tuple[list[str], list[str]]  # gold and found of a document
 Floats = NDArray[np.float64]
 
@@ -105,13 +105,14 @@ def score(counts: Floats) -> Floats:
 
 
 def compare(first: Sequence[Floats], second: Sequence[Floats], *, draws: int = DRAWS, seed: int = 0) -> Gap:
-    """The paired bootstrap over documents (Koehn, EMNLP 2004), and what other seeds may give beside.
+    """The paired bootstrap over documents (Koehn, EMNLP 2004), and the seeds beside.
 
     first, second: counts of the runs of two systems, the same seeds in the same order, on the same documents. A draw
-    takes documents with replacement, the same ones of both systems and of all runs. To its mean gap comes what the mean
-    of so few seeds may be off by: their standard error times Student's t with one degree of freedom less than there are
-    seeds. Seeds that are drawn with replacement, as documents are, vary too little: three of them hold the truth in
-    three quarters of such intervals. Of one run nothing is known of seeds, and its interval is of documents alone.
+    takes documents with replacement, the same ones of both systems and of all runs; the variance of the draws' mean gap
+    is that of documents, the variance of the runs' gaps over their number that of seeds. The interval is Student's for
+    the sum of both (Satterthwaite, 1946). Seeds that are drawn with replacement, as documents are, vary too little:
+    three of them hold the truth in three quarters of such intervals. Of one run nothing is known of seeds, and its
+    interval is where the draws of documents are.
     """
     if not first or [x.shape[0] for x in first] != [x.shape[0] for x in second] or len({len(x) for x in first}) > 1:
         raise ValueError("Expected as many runs of both systems, all of the same documents.")
@@ -122,13 +123,14 @@ def compare(first: Sequence[Floats], second: Sequence[Floats], *, draws: int = D
             for a, b in zip(first, second)
         ]
     )
-    drawn_R = drawn_SR.mean(0)
-    if len(first) > 1:
-        error = gaps_S.std(ddof=1) / np.sqrt(len(first))
-        chances = np.random.default_rng(seed + 1).standard_t(len(first) - 1, CHANCES * draws)
-        drawn_R = np.tile(drawn_R, CHANCES) + error * chances
-    low, high = np.quantile(drawn_R, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Gap(float(gaps_S.mean()), float(low), float(high), len(first))
+    drawn_R, gap = drawn_SR.mean(0), float(gaps_S.mean())
+    if len(first) == 1:
+        low, high = np.quantile(drawn_R, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return Gap(gap, float(low), float(high), 1)
+    both = np.array([drawn_R.var(ddof=1), gaps_S.var(ddof=1) / len(first)])
+    freedom = both.sum() ** 2 / max((both**2 / (len(first[0]) - 1, len(first) - 1)).sum(), 1e-12)
+    half = np.quantile(np.random.default_rng(seed).standard_t(max(freedom, 1.0), CHANCES), (1 + LEVEL) / 2)
+    return Gap(gap, *(float(gap + sign * half * np.sqrt(both.sum())) for sign in (-1, 1)), len(first))
 
 
 def compare_lines(

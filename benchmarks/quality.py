@@ -160,8 +160,8 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "",
         "Written by `python benchmarks/quality.py --table`; see docs/results/entities.md. F1, precision and recall in",
         "percent, exact span and label; mean over the seeds and standard deviation (n - 1). Above: the difference on",
-        "the same seeds, where predictions were kept, and where 95 of 100 draws of sentences and seeds have it (paired",
-        "bootstrap). On GENIA spaCy's ner cannot nest and had far too few steps: the figure of an untrained system.",
+        "the same seeds, with its 95 % interval over sentences and seeds. On GENIA spaCy's ner cannot nest and had far",
+        "too few steps: the figure of an untrained system.",
         "",
         f"| data | trained on | system | F1 | ± | {' | '.join(f'above {x}' for x in BASELINES)} | P | R | seeds | "
         "rate | batch | epochs | train s | test s | words/s train | words/s test |",

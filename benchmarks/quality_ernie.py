@@ -320,8 +320,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
         f"type for each mention ({len(KINDS)} types, equally frequent: chance is {100 / len(KINDS):.1f}). Vectors: of "
         f"the test part's",
         "entities how many have one. With a vector: the score of the documents that have an entity with one. Above its",
-        "baseline: `bert` with the same readout, on the same seeds, where predictions were kept, and where 95 of 100",
-        "draws of documents and seeds have the difference (paired bootstrap).",
+        "baseline: `bert` with the same readout, on the same seeds, with the 95 % interval over documents and seeds.",
         "",
         "| data | system | score | ± | above its baseline | with a vector | seeds | vectors | epochs | train s |",
         "|---|---|---|---|---|---|---|---|---|---|",

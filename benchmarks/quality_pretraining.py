@@ -320,8 +320,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose micro F1; "
         "aida: in-KB",
         "accuracy on testb without priors, candidates of PPRforNED; untrained: before any document of AIDA was seen.",
-        "Above: the difference on the same seeds whose predictions were kept, and where 95 of 100 draws of documents",
-        "and seeds have it (paired bootstrap).",
+        "Above: the difference on the same seeds, with its 95 % interval over documents and seeds.",
         "",
         "| data | system | score | ± | above start | above mlm | untrained | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|---|---|",

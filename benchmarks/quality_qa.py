@@ -181,8 +181,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "official",
         f"scores in percent, mean over the seeds and standard deviation (n - 1). Above `{BASELINE}`: exact answers, "
         "on the same seeds,",
-        "where predictions were kept, and where 95 of 100 draws of paragraphs and seeds have the difference (paired "
-        "bootstrap).",
+        "with the 95 % interval over paragraphs and seeds.",
         "",
         f"| system | EM | F1 | ± | EM above {BASELINE} | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|",
