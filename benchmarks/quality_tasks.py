@@ -316,11 +316,11 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Quality of typing, relations and the joint pipeline",
         "",
-        "Written by `python benchmarks/quality_tasks.py --table`; see docs/results/relations.md. Percent, mean over seeds",
+        "Written by `python benchmarks/quality_tasks.py --table`; see docs/results/relations.md. Percent, mean",
         "and standard deviation (n - 1). Scores: open_entity loose micro F1; semeval the official macro F1; conll04 "
         "and scierc",
         "relations end to end from words (conll04 strict: entity types count too), with the F1 of entities beside it.",
-        f"Above `{BASELINE}`: on the same seeds, with the 95 % interval over documents and seeds, of conll04 by boundaries.",
+        f"Above `{BASELINE}`: the same seeds, with the 95 % interval over documents and seeds; conll04 by boundaries.",
         "",
         f"| data | tested on | system | F1 | ± | by boundaries | above {BASELINE} | entities F1 | seeds | epochs "
         "| train s | test s |",
