@@ -1,6 +1,7 @@
 """Every file in configs/ is complete and valid; each trains two steps offline with a tiny checkpoint, the small ones on
 the sample corpus."""
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -261,6 +262,23 @@ def test_bias_correction_is_the_references(path):
     assert optimizer["bias_correction"] == (path.stem not in UNCORRECTED)
     if path.stem in UNCORRECTED and path.stem.startswith("ernie_"):
         assert (optimizer["beta2"], optimizer["eps"], optimizer["grad_clip"]) == (0.999, 1e-8, 1.0)  # FusedAdam's
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_heads_begin_as_the_references(path):
+    """All rates of a paper's run sum to less than a prior is: what a head begins with, it ends with."""
+    config = load_config(path)
+    told = [x["bias_init"] for name, x in config["initialize"]["components"].items() if name in (*LABELS, "luke_cloze")]
+    assert len(told) == len({*LABELS, "luke_cloze"} & set(config["nlp"]["pipeline"]))
+    assert set(told) <= {"zeros" if path.stem in UNCORRECTED else "prior"}
+
+
+def test_what_the_papers_tables_are_made_of_begins_as_the_references():
+    experiments = tomllib.loads((ROOT / "configs/papers.toml").read_text(encoding="utf8"))["experiments"]
+    named = {ROOT / told["config"] for told in experiments.values() if "config" in told}
+    with_prior = {path.stem for path in named if "bias_init" in path.read_text(encoding="utf8")}
+    assert len(with_prior) >= 8
+    assert with_prior <= UNCORRECTED
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
