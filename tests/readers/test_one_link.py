@@ -1,5 +1,5 @@
-"""An Example of each linked mention: in the config of the 2019 paper each mention is learned twice, in whatever document
-it stands."""
+"""An Example of each linked mention: in the config of the 2019 paper each is learned twice, in whatever document it
+stands."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,13 +16,7 @@ from tests.components.linker.linked import candidates_of, make_example, make_lin
 from tests.tiny import SENTENCES
 
 CONFIG = Path(__file__).parents[2] / "configs/linking_aida_2019_large.cfg"
-TEXTS = [
-    *SENTENCES[:3],
-    "London",
-    "Accra and Berlin",
-    "nobody",
-    " ".join(SENTENCES),
-]  # with 3, 3, 2, 1, 2, 0, 8 mentions
+TEXTS = [*SENTENCES[:3], "London", "Accra and Berlin", "nobody", " ".join(SENTENCES)]  # with no to many mentions
 
 
 @pytest.fixture(scope="module")
