@@ -110,6 +110,13 @@ def test_published_numbers_of_steps(name):
     assert plan_training(config, range(documents)) == (expected, config["training"]["max_epochs"])
 
 
+@pytest.mark.parametrize("name", ["typing_open_entity_large", "relation_tacred_large"])
+def test_the_best_is_chosen_once_an_epoch(name):
+    """As in LUKE's code."""
+    training = load_config(ROOT / f"configs/{name}.cfg", interpolate=True)["training"]
+    assert training["eval_frequency"] * training["max_epochs"] == PUBLISHED[name][1]
+
+
 @pytest.mark.parametrize("name", ["base", "large"])
 def test_steps_of_conll03_by_sentences(name):
     """8 sentences of any documents a batch; the training part has 14,041."""

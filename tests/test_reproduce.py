@@ -82,6 +82,15 @@ def _outputs(need):
     return found["outputs"]
 
 
+@pytest.mark.parametrize("row", [row for row in rows() if "full" in row.id])
+def test_no_weights_are_chosen_by_what_is_scored(row):
+    one = row.experiment
+    if one.config is not None:
+        config = load_config(ROOT / one.config, overrides={**one.overrides, "paths.weights": "x"}, interpolate=True)
+        assert one.model == "model-last" or config["corpora"]["dev"]["path"] not in one.data.values()
+        assert config["training"]["patience"] == 0
+
+
 @pytest.mark.parametrize(("name", "size"), list(tables()))
 def test_every_table_names_each_row_once(name, size):
     names = [row.name for row in reproduce.read_table(name, size).rows]
