@@ -3,7 +3,8 @@
     python scripts/reproduce.py luke3 --seeds 5 [--size small] [--gpu-id -1]
 
 OUTPUT/SIZE/TABLE.md and .json are written anew after each run. A run whose scores are there, for this table or another
-one, is not made again, and one that was killed goes on where it was.
+one, is not made again, and one that was killed goes on where it was. Of another run are scores where the experiment,
+a setting of its config or the version of spacy_luke was another; see `depends_on`.
 """
 
 import argparse
@@ -17,8 +18,11 @@ import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from confection import Config
 
 ROOT = Path(__file__).parents[1]
 PAPERS = ROOT / "configs" / "papers.toml"
@@ -128,16 +132,32 @@ def run_row(row: Row, folder: Path, scores: Path, *, seed: int, gpu_id: int, kee
     if missing := sorted(set(row.metrics) - set(found)):
         raise ValueError(f"{row.name}: the evaluation gave no {missing}; it gave {sorted(found)}.")
     scores.parent.mkdir(parents=True, exist_ok=True)
-    about = {"row": row.name, "seed": seed, "settings": asdict(experiment)}
+    about = {"row": row.name, "seed": seed, "settings": depends_on(experiment), "commit": commit()}
     scores.write_text(json.dumps({**about, "scores": found}, indent=1), encoding="utf8")
     if not keep:
         shutil.rmtree(folder)
 
 
+def depends_on(experiment: Experiment) -> dict[str, Any]:
+    """What makes two runs equal but for their seed: all that configs/papers.toml says but how scores are called, the
+    settings of the config, without its comments, and the version of spacy_luke. What the files of data and weights hold
+    is not looked at, nor is the commit."""
+    told = {key: x for key, x in asdict(experiment).items() if key != "metrics"}
+    path = experiment.config
+    settings = None if path is None else Config().from_disk(ROOT / path, interpolate=False)
+    return {**told, "config_settings": settings, "spacy_luke": version("spacy-luke")}
+
+
 def _digest(experiment: Experiment) -> str:
-    """Of what a run depends on."""
-    told = [experiment.config, experiment.convert, experiment.data, list(experiment.options), experiment.model]
-    return hashlib.blake2b(json.dumps([told, experiment.overrides]).encode(), digest_size=8).hexdigest()
+    told = json.dumps(depends_on(experiment), sort_keys=True)
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+
+def commit() -> str | None:
+    """Of the code, "-dirty" with changes; None where it lies in no repository."""
+    words = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 @dataclass(frozen=True)
@@ -175,15 +195,19 @@ def read_figures(row: Row, files: Sequence[Path]) -> dict[str, Figure]:
 
 def write_results(name: str, table: Table, size: str, seeds: int, folder: Path) -> str:
     """TABLE.md and TABLE.json. RETURNS: the table in Markdown."""
-    rows = [(row, read_figures(row, [scores_of(folder, row, seed) for seed in range(seeds)])) for row in table.rows]
+    files = [[scores_of(folder, row, seed) for seed in range(seeds)] for row in table.rows]
+    rows = [(row, read_figures(row, own)) for row, own in zip(table.rows, files)]
     told = {row.name: {key: x.to_dict() for key, x in figures.items()} for row, figures in rows}
-    header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "rows": told}
+    made = {json.loads(x.read_text(encoding="utf8"))["commit"] for own in files for x in own if x.exists()}
+    commits = sorted(made - {None})
+    header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "commits": commits, "rows": told}
     (folder / f"{name}.json").write_text(json.dumps(header, indent=1), encoding="utf8")
     lines = [f"# {table.title}", "", SAID[size], ""]
     lines += ["| | metric | here | seeds | the paper | difference |", "| --- | --- | --- | --- | --- | --- |"]
     for row, figures in rows:
         shown = [(key, one) for key, one in figures.items() if one.values or one.paper is not None]
         lines += [_line(row, key, one, compared=size == "full") for key, one in shown]
+    lines += ["", f"Runs were made at {', '.join(commits)}."] if commits else []
     text = "\n".join(lines) + "\n"
     (folder / f"{name}.md").write_text(text, encoding="utf8")
     return text

@@ -3,9 +3,11 @@ once and go on; and the published checkpoints, as far as golden ones stand for t
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -78,6 +80,15 @@ def _outputs(need):
     variables = dict(zip([x.removeprefix("--") for x in rest[::2]], rest[1::2], strict=True))
     (found,) = (x for x in load_project(overrides=variables)["commands"] if x["name"] == command)
     return found["outputs"]
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if "full" in row.id])
+def test_no_weights_are_chosen_by_what_is_scored(row):
+    one = row.experiment
+    if one.config is not None:
+        config = load_config(ROOT / one.config, overrides={**one.overrides, "paths.weights": "x"}, interpolate=True)
+        assert one.model == "model-last" or config["corpora"]["dev"]["path"] not in one.data.values()
+        assert config["training"]["patience"] == 0
 
 
 @pytest.mark.parametrize(("name", "size"), list(tables()))
@@ -177,6 +188,57 @@ def test_runs_are_made_once_and_go_on(tmp_path):
     assert (done.count("train"), done.count("evaluate")) == (7, 6)  # the run that was killed began again where it was
     run(tmp_path, third := Fake())
     assert [x[0] for x in third.ran] == ["project"]
+
+
+def test_what_a_run_depends_on(tmp_path, monkeypatch):
+    """A setting of the config's, what makes the data, the version; no comment, and not what a score is called."""
+    config = tmp_path / "a.cfg"
+    config.write_text("# a comment\n[training]\ndropout = 0.1\n", encoding="utf8")
+    one = reproduce.Experiment({"ents_f": "F1"}, config=str(config), needs=["convert"])
+
+    def file_of(experiment):
+        return reproduce.scores_of(tmp_path, reproduce.Row("LUKE", {}, {}, experiment), 0)
+
+    before = file_of(one)
+    config.write_text("# another\n[training]\ndropout = 0.10\n", encoding="utf8")
+    assert file_of(one) == file_of(replace(one, metrics={"ents_f": "F"})) == before
+    assert file_of(replace(one, needs=["convert --vars.x y"])) != before
+    with monkeypatch.context() as patched:
+        patched.setattr(reproduce, "version", lambda name: f"{name} 99")
+        assert file_of(one) != before
+    config.write_text("# another\n[training]\ndropout = 0.2\n", encoding="utf8")
+    assert file_of(one) != before
+    assert file_of(replace(one, config=None, convert="x")) != before
+
+
+def test_a_run_of_another_config_is_made_again(tmp_path, monkeypatch):
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    shutil.copy(ROOT / "configs/ner_conll03_large.cfg", configs)
+    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    run(tmp_path, Fake(), seeds=1)
+    run(tmp_path, again := Fake(), seeds=1)
+    assert [x[0] for x in again.ran] == ["project"]
+    config = configs / "ner_conll03_large.cfg"
+    config.write_text(config.read_text(encoding="utf8").replace("dropout = 0.1", "dropout = 0.2"), encoding="utf8")
+    run(tmp_path, other := Fake(), seeds=1)
+    assert [x[0] for x in other.ran].count("train") == 2
+
+
+def test_the_table_says_at_which_commits_its_runs_were_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "commit", lambda: "abc123")
+    run(tmp_path, Fake(), seeds=1)
+    monkeypatch.setattr(reproduce, "commit", lambda: "def456-dirty")
+    assert run(tmp_path, Fake(), seeds=2).endswith("\nRuns were made at abc123, def456-dirty.\n")
+    monkeypatch.setattr(reproduce, "commit", lambda: None)
+    assert "commits" in json.loads((tmp_path / "metrics/full/luke3.json").read_text(encoding="utf8"))
+    assert "Runs were made" not in run(tmp_path / "other", Fake(), seeds=1)
+
+
+def test_the_commit_of_a_folder_that_is_no_repository(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert reproduce.commit() is None
 
 
 def test_a_killed_run_is_resumed(tmp_path):

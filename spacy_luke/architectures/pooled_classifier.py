@@ -1,4 +1,4 @@
-"""The Thinc model that classifies whole windows by their [CLS], as ERNIE does (Zhang et al., section 3.6), or by the
+"""The Thinc model that classifies whole windows by their [CLS], as ERNIE does (Zhang et al., section 3.5), or by the
 marks around their mentions.
 
 U units, K mentions of a unit, L labels.

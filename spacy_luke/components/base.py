@@ -31,6 +31,7 @@ from .factories import Setting
 from .window_limits import forget_limits
 from .with_encoder import AnyCheckpoint, EncoderComponent
 
+BIAS_STARTS = ("prior", "zeros")  # of a fresh head
 _PREFIXES = {ENCODER: "encoder"}  # of a node's parameters in a checkpoint
 
 
@@ -76,7 +77,13 @@ class LukeComponent(EncoderComponent):
                 stacklevel=3,
             )
 
-    # ---- heads that come from elsewhere, and go there
+    # ---- heads that are fresh, that come from elsewhere, and go there
+
+    def check_bias_init(self, bias_init: str) -> None:
+        if bias_init not in BIAS_STARTS:
+            raise ValueError(
+                f"[initialize.components.{self.name}] bias_init must be one of {BIAS_STARTS}, but it is {bias_init!r}."
+            )
 
     def fill_classifier(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint's classifier in the place of the head's."""

@@ -2,10 +2,11 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
@@ -155,6 +156,25 @@ class LukeCloze(AskedComponent[Query, list[Filler]]):
         return loss, (gradient_U[:, None],)
 
     # ---- the head
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
+        seed: int = 0,
+        bias_init: str = "prior",
+    ) -> None:
+        """Load the checkpoint and make the head.
+
+        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of
+        the head's fresh parameters. bias_init: where the bias of a fresh head begins: "prior", the log-odds of right
+        candidates in the training data, which saves steps; "zeros", as the paper's code, whose rate is too small to
+        move it.
+        """
+        self.check_bias_init(bias_init)
+        self.begin(get_examples, weights, seed=seed, prior=bias_init == "prior")
 
     def create_head(self, report: Counter[str] | None = None, *, seed: int = 0) -> None:
         share = 0.5 if report is None else (report["right"] + 1) / (report["candidates"] + 2)

@@ -1,5 +1,5 @@
 """`ernie_typer`, `ernie_relation` and `ernie_encoder`: the components of LUKE with the encoder and the input of ERNIE
-(Zhang et al., ACL 2019, section 3.6): marks around mentions, known entities inside the text, [CLS] classified.
+(Zhang et al., ACL 2019, section 3.5): marks around mentions, known entities inside the text, [CLS] classified.
 """
 
 from collections.abc import Sequence

@@ -161,13 +161,16 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         labels: list[str] | None = None,
         weights: Callable[[], Checkpoint] | None = None,
         seed: int = 0,
+        bias_init: str = "prior",
     ) -> None:
         """Load the checkpoint, fix the labels and make the head: the checkpoint's, where it has all labels.
 
         labels: all labels, without a name for none; found in the examples where null. weights: a loader of a
         checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh
-        parameters.
+        parameters. bias_init: where the biases of a fresh head begin: "prior", the log-odds of the labels in the
+        training data, which saves steps; "zeros", as the papers' code, whose rates are too small to move them.
         """
+        self.check_bias_init(bias_init)
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         checkpoint = self.load_weights(weights)
         self.check_knowledge(get_examples)
@@ -178,10 +181,12 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         self.choose_labels(known if fits else labels, survey.seen, where=self.gold_place)
         if checkpoint is not None and fits:
             self.load_head(checkpoint, nlp=nlp)
-        else:
+        elif bias_init == "prior":
             self.create_first_head(survey, seed=seed)
-            if checkpoint is not None and checkpoint.labels:
-                self._warn_of_fresh_head(checkpoint.labels, known, labels or survey.seen)
+        else:
+            self.create_head(seed=seed)
+        if not fits and checkpoint is not None and checkpoint.labels:
+            self._warn_of_fresh_head(checkpoint.labels, known, labels or survey.seen)
         self.warn_missing(survey.missing, survey.total, what=self.gold_noun, advice=survey.advice or self.advice)
 
     def _warn_of_fresh_head(self, theirs: Sequence[str], known: Sequence[str] | None, seen: Iterable[str]) -> None:

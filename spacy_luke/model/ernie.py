@@ -45,7 +45,7 @@ class ErnieConfig(TransformerConfig):
     family: str = "bert"  # of the words: see `ernie_families`
     embedding_size: int | None = None  # of ELECTRA's words before they are projected; None: hidden_size
     # "code": the fusion is a feed-forward layer with residuals and LayerNorms; "paper": its activations are the layer's
-    # outputs (section 3.4). The two differ, and the released weights want the code's.
+    # outputs (section 3.3). The two differ, and the released weights want the code's.
     fusion: str = "code"
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ def _parts(rows_M: Tensor, n_words: int, device: torch.device) -> tuple[tuple[sl
 
 
 class Aggregator(Layer):
-    """A layer whose feed-forward part reads and writes both streams (section 3.4); "norm" layers also let the entities
+    """A layer whose feed-forward part reads and writes both streams (section 3.3); "norm" layers also let the entities
     of a window see one another first, "mix" layers do not (the original's BertLayer and BertLayerMix)."""
 
     def __init__(self, config: ErnieConfig, *, kind: str):

@@ -1,4 +1,4 @@
-"""ERNIE's heads: of pretraining (section 3.5), and for types and relations (section 3.6). That of question answering is
+"""ERNIE's heads: of pretraining (section 3.4), and for types and relations (section 3.5). That of question answering is
 `answers.AnswerHead`.
 
 N packed word states, D model width; K chosen pieces, V pieces of the vocabulary; B windows, L labels; C candidates,
@@ -32,7 +32,7 @@ class PooledHead(nn.Module):
 class EntityDenoiser(nn.Module):
     """Which of the candidates a piece's entity is (dEA): the product of its transformed state and their vectors.
 
-    transform: the code's linear layer, activation and LayerNorm; False: the paper's linear layer alone (equation 5).
+    transform: the code's linear layer, activation and LayerNorm; False: the paper's linear layer alone (equation 7).
     """
 
     def __init__(self, config: ErnieConfig, *, transform: bool = True):

@@ -59,9 +59,9 @@ class MaskedEntityHead(nn.Module):
         """Logits of the gold entity and of sampled ones (K, 1 + C), whose first column is right.
 
         log_weight_C: minus the log of the probability that an entity is among the sampled ones, so that the sum of
-        their exponentials is an unbiased estimate of what the softmax over all other entities sums. Sampled entities
-        that are a row's own gold one do not count there. sparse: the gradient of the table has the rows alone that are
-        read.
+        their exponentials is an unbiased estimate of what the softmax over all other entities sums (see
+        `EntitySampler.sample`). Sampled entities that are a row's own gold one do not count there. sparse: the gradient
+        of the table has the rows alone that are read.
         """
         x_KE = self.transform(states_KD)
         gold_K1 = ((x_KE * F.embedding(gold_K, table_RE, sparse=sparse)).sum(-1) + self.bias[gold_K])[:, None]

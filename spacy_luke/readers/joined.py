@@ -128,7 +128,7 @@ class _Held:
 class JoinedDocs:
     """The documents of several sources, each in its share, in an order that mixes them. Each call is a pass, which
     draws anew; the same pass of the same seed gives the same. Each component that is initialised makes a pass; training
-    makes one more, or one for each epoch where `max_epochs` is -1. Sources of at most MOST_HELD words in all are read
+    makes one more, or one for each epoch where `max_epochs` is -1. Sources of at most _MOST_HELD words in all are read
     from their files once."""
 
     def __init__(self, sources: Mapping[str, JoinedSource], *, spans_key: str | None, seed: int):

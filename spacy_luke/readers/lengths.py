@@ -177,7 +177,7 @@ def _starts(doc: Doc) -> list[int]:
 
 
 def _shuffled(docs: Iterable[Doc], draw: random.Random) -> Iterator[Doc]:
-    """Documents in another order, each drawn from the next BUFFER ones."""
+    """Documents in another order, each drawn from the next _BUFFER ones."""
     held: list[Doc] = []
     for doc in docs:
         held.append(doc)

@@ -125,8 +125,8 @@ def make_doc(
     if record.text is not None and align == "split":
         _split_words(doc, record, record.text, counts)
     if record.sentence_starts is not None:
-        starts = [word.i if record.text is None else word.idx for word in doc]
-        set_sentence_starts(doc, np.where(np.isin(starts, record.sentence_starts), 1, -1))
+        begins = [word.i if record.text is None else word.idx for word in doc]
+        set_sentence_starts(doc, np.where(np.isin(begins, record.sentence_starts), 1, -1))
     spans = [_span_of(doc, record, mention, align=align) for mention in record.mentions]
     if record.text is not None and align == "expand":
         places = [_trim(record, record.text, mention) for mention in record.mentions]

@@ -40,7 +40,7 @@ from .gold import (
     survey_links,
     typed_candidates,
 )
-from .inputs import LinkInput, training_items
+from .inputs import LinkInput, other_mentions, training_items
 from .matching import Agreement, Labelled, Matcher, learn_types
 from .outputs import Linked, Weights, write_links
 from .prediction import AskedDoc, chunk_docs, score_candidates
@@ -201,13 +201,15 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
     # ---- training
 
     def batches(self, examples: list[Example]) -> Iterator[LinkBatch]:
-        table = self.table()
+        table, task = self.table(), self.input()
         items: list[LinkItem] = []
         for i, example in enumerate(examples):
             links, _ = learnable_links(example, table, self.candidates, nil=self.nil, ignore=self.labels_ignore)
             if links:
                 document = read_document(example.predicted, self.tokenizer) if self.context else None
-                items += training_items(self.input(), document, links, table, owner=i)
+                asked = self._ask(example.predicted) if task.others == "pseudo" else None
+                others = [] if asked is None else other_mentions(asked.mentions, asked.found, links, table)
+                items += training_items(task, document, links, table, owner=i, others=others)
         return self.batched(items, vectors=table.vectors())
 
     def loss_weight(self, batch: LinkBatch) -> float:

@@ -12,6 +12,7 @@ from ...batch.linking import MASKED, LinkItem, LinkWindow, plan_link_windows
 from ...batch.windows import Document
 from ...text.tokenizer import PieceTokenizer
 from ..mentions import WordRange
+from .candidates import Found
 from .decisions import LinkTask
 from .entity_table import Candidates, EntityTable
 from .gold import NO_ENTITY, GoldLink
@@ -47,10 +48,13 @@ def link_tasks(
     mentions: Sequence[WordRange],
     found: Sequence[Candidates],
     table: EntityTable,
+    *,
+    only: int | None = None,
 ) -> Iterator[tuple[LinkTask, np.ndarray]]:
     """Windows to be decided, and of each window's entity tokens the mentions (-1 of pseudo annotations). A mention
     without pieces, or longer than a window, is decided in none. document: None where nothing of it counts, and all
-    mentions are decided in one window without pieces."""
+    mentions are decided in one window without pieces. only: where each mention has a window, those of so many, the
+    first ones."""
     if document is None:
         yield _plain_task(found), np.arange(len(found))
         return
@@ -70,6 +74,8 @@ def link_tasks(
     )
     for window in windows:
         numbers_E = real[window.mentions_E]
+        if only is not None and numbers_E[0] >= only:
+            continue
         yield _make_task(settings, document, window, numbers_E, (first_M, last_M), found, table)
 
 
@@ -142,18 +148,35 @@ def _pseudo(
     return pairs[: settings.max_mentions - 1]
 
 
+def other_mentions(
+    mentions: Sequence[WordRange], found: Sequence[Found], links: Sequence[GoldLink], table: EntityTable
+) -> list[tuple[WordRange, Candidates]]:
+    """Those of a Doc's mentions that are not learned, with their candidates."""
+    learned = {link.mention for link in links}
+    return [(x, table.candidates(one)) for x, one in zip(mentions, found, strict=True) if x not in learned]
+
+
 def training_items(
-    settings: LinkInput, document: Document | None, links: Sequence[GoldLink], table: EntityTable, *, owner: int
+    settings: LinkInput,
+    document: Document | None,
+    links: Sequence[GoldLink],
+    table: EntityTable,
+    *,
+    owner: int,
+    others: Sequence[tuple[WordRange, Candidates]] = (),
 ) -> Iterator[LinkItem]:
-    """Windows to learn from.
+    """Windows to learn from. others: mentions that are not learned, whose likely candidates are pseudo annotations.
 
     Of n mentions of a window max(1, round(n * masked_share)) are masked and learned, the others are given their gold
     entities (train.py of the reference code), those that are NIL none. Of a share `drop_gold` of the learned ones with
     several candidates the gold one is taken away, so that NIL is right. Where each mention has a window of its own, the
     first ones of `learned_mentions` in another order. Which ones is drawn from numpy's global generator.
     """
-    mentions, found, golds = [x.mention for x in links], [x.candidates for x in links], [x.number for x in links]
-    tasks = list(link_tasks(settings, document, mentions, found, table))
+    golds = [x.number for x in links]
+    mentions = [*(x.mention for x in links), *(mention for mention, _ in others)]
+    found = [*(x.candidates for x in links), *(candidates for _, candidates in others)]
+    only = len(links) if others else None
+    tasks = list(link_tasks(settings, document, mentions, found, table, only=only))
     if settings.others != "masked" and settings.learned_mentions is not None and len(tasks) > settings.learned_mentions:
         tasks = [tasks[i] for i in np.random.permutation(len(tasks))[: settings.learned_mentions]]
     for window, mention_E in tasks:

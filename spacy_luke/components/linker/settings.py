@@ -60,7 +60,8 @@ class LinkerSettings(Configured):
     learned_mentions: Setting[int | None] = Setting(
         None,
         'with `"pseudo"` and `"none"`, whose mentions have an input each: so many of a Doc, drawn anew, are learned at '
-        "a time; `null`: all",
+        "a time, so that Docs count alike, not mentions; `null`: all. An Example of each mention: "
+        "`spacy-luke.one_link.v1`",
         least=1,
     )
     masked_share: Setting[float] = Setting(

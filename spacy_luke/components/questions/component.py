@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 
@@ -93,19 +92,15 @@ class AskedComponent(LukeComponent, Generic[Asked, Found]):
                 f"have the same text, but the two begin {gold[:60]!r} and {text[:60]!r}."
             )
 
-    def initialize(
+    def begin(
         self,
         get_examples: Callable[[], Iterable[Example]],
+        weights: Callable[[], Checkpoint] | None,
         *,
-        nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
-        seed: int = 0,
+        seed: int,
+        prior: bool = True,
     ) -> None:
-        """Load the checkpoint and make the head.
-
-        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1, for `luke_qa` with entities = "all"; null
-        keeps what the encoder has. seed: of the head's fresh parameters.
-        """
+        """What `initialize` does. prior: whether a fresh head knows what the training data hold."""
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         checkpoint = self.load_weights(weights)
         self.check_words(get_examples)
@@ -121,9 +116,9 @@ class AskedComponent(LukeComponent, Generic[Asked, Found]):
         if checkpoint is not None and self.takes_head(checkpoint):
             self.load_head(checkpoint)
         else:
-            self.create_head(report, seed=seed)
+            self.create_head(report if prior else None, seed=seed)
         if advice := self.advice(report):
-            warnings.warn(f"'{self.name}': {advice}.", stacklevel=2)
+            warnings.warn(f"'{self.name}': {advice}.", stacklevel=3)
 
     # ---- heads that come from elsewhere, and go there
 

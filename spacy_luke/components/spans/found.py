@@ -154,7 +154,8 @@ def best_settings(
     found: Sequence[FoundSpans], golds: Sequence[ScoredGold], labels: Sequence[str], *, flat: bool
 ) -> dict[str, float]:
     """The none_bias with the best F1 (of equal ones the nearest to 0); where spans are proposed, the highest
-    proposal_threshold that costs at most MOST_LOSS of it and MOST_LOST of the right spans; and ents_f, the F1 of both.
+    proposal_threshold that costs at most _MOST_LOSS of it and _MOST_LOST of the right spans; and ents_f, the F1 of
+    both.
 
     found: with the bias -BIAS_LIMIT and without threshold. labels: of the classes from 1. Raises ValueError where no
     gold spans count.

@@ -31,9 +31,9 @@ class ErnieBatch:
     """Windows after corruption, and what is asked of them.
 
     masked_K, linked_A: rows of the packed pieces whose piece, and whose entity, is asked; pieces_K: the pieces; gold_A:
-    the entities before the corruption, as rows of candidates_CH; kinds_A: what happened to each, as an index of KINDS;
-    allowed_AC: candidates of each, None for all; random_B: 1 where the second sentence is a random one; name: for
-        messages.
+    the entities before the corruption, as rows of candidates_CH; kinds_A: what happened to each, as an index of
+        CORRUPTIONS; allowed_AC: candidates of each, None for all; random_B: 1 where the second sentence is a random
+        one; name: for messages.
     """
 
     windows: Windows
@@ -56,7 +56,7 @@ class ErnieBatch:
 def corrupt(
     entities: Sequence[int], candidates: Sequence[int], *, rng: random.Random, replaced: float, removed: float
 ) -> tuple[list[int], list[int]]:
-    """Entities after the corruption, -1 where one was removed, and what happened to each, as an index of KINDS.
+    """Entities after the corruption, -1 where one was removed, and what happened to each, as an index of CORRUPTIONS.
 
     candidates: the first stands for no entity; one of the others replaces, perhaps the same one. The draws are those of
     run_pretrain.py, so that the same random numbers corrupt alike.
@@ -89,7 +89,7 @@ def collate(
     """Corrupt the entities of a batch and gather their vectors.
 
     candidates: "batch": the batch's different entities, and a row of zeros for none, which is never right (code); or
-    "sequence": the entities of the window alone (paper, equation 5).
+    "sequence": the entities of the window alone (paper, equation 7).
     """
     if candidates not in _CANDIDATES:
         raise ValueError(f"candidates must be one of {_CANDIDATES}, but it is {candidates!r}.")

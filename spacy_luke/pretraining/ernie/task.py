@@ -1,4 +1,4 @@
-"""ERNIE's pretraining task: masked words, next sentence and denoised entities (dEA; section 3.5,
+"""ERNIE's pretraining task: masked words, next sentence and denoised entities (dEA; section 3.4,
 code/run_pretrain.py)."""
 
 from collections.abc import Mapping, Sequence

@@ -53,7 +53,9 @@ class EntitySampler:
         """Different rows (C,), ascending, and minus the log of the probability that each is among them (float32).
 
         gold_A: the entities that the batch asks. Their weights make the sampled sum an unbiased estimate of the whole
-        one (Horvitz and Thompson's; Bengio & Senecal, 2008, for softmaxes), see `MaskedEntityHead.sampled`.
+        one (Horvitz and Thompson's; Bengio & Senecal, 2008, for softmaxes), see `MaskedEntityHead.sampled`, as far as a
+        batch's entities come independently of one another: those of a page do not. Of A asked ones A - 1 may be another
+        entity than that of a row.
         """
         n = self.settings.negatives
         rows_C = np.searchsorted(self._cumulated, rng.random(n) * self._cumulated[-1], side="right")
@@ -62,7 +64,7 @@ class EntitySampler:
             rows_C = np.union1d(rows_C, gold_A)
         log_missing_C = n * np.log1p(-self._below_one(self.drawn_R[rows_C]))
         if self.settings.batch_entities:
-            log_missing_C += len(gold_A) * np.log1p(-self._below_one(self.in_batch_R[rows_C]))
+            log_missing_C += max(len(gold_A) - 1, 0) * np.log1p(-self._below_one(self.in_batch_R[rows_C]))
         present_C = -np.expm1(log_missing_C)
         known_C = present_C > 0  # [UNK] of a vocabulary without counts: nobody knows how often it comes
         return rows_C[known_C], -np.log(present_C[known_C]).astype(np.float32)
