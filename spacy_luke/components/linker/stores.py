@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from ...architectures.entity_linker import LinkerModel
 from ...checkpoint.contents import LukeCheckpoint
 from ...kb.knowledge_base import EntityKB
+from ...stores.folder import StoreFolder
 from ...vectors.store import EntityVectors
 from ..base import LukeComponent
 from ..storage import BYTES_LIMIT
@@ -59,8 +60,8 @@ class KBComponent(LukeComponent):
         return self._vectors if self.kb is None or self.kb.vectors is None else None
 
     @property
-    def stores(self) -> dict[str, Path]:
-        return {**super().stores, **({} if self.kb is None else {_KB: self.kb.path})}
+    def stores(self) -> dict[str, StoreFolder]:
+        return {**super().stores, **({} if self.kb is None else {_KB: self.kb})}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         self._vectors = vectors
@@ -107,11 +108,6 @@ class KBComponent(LukeComponent):
             self._vectors = table_vectors(checkpoint)
         if self.model.attrs["context"]:
             check_store(self.vectors, self.encoder.module.config.entity_size)
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        super().to_disk(path, exclude=exclude)
-        if self.kb is not None and _KB not in exclude:
-            self.kb.save(Path(path) / _KB)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         super().from_disk(path, exclude=exclude)

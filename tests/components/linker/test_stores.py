@@ -1,6 +1,8 @@
 """Where luke_linker's entities come from: a table and a knowledge base together, export and back, damaged folders."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,6 +166,39 @@ def test_a_damaged_knowledge_base_in_a_pipeline(store, kb, tmp_path):
     change_manifest(folder, version=99)
     with pytest.raises(ValueError, match="99"):
         spacy.load(tmp_path / "pipeline")
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("gone", ["kb", "vectors", "a file"])
+def test_an_error_leaves_the_pipeline_that_was_there(store, kb, tmp_path, gone):
+    """Nothing of a component is written where a store that it needs is there no more."""
+    nlp, linker = make_linker(store)
+    linker.set_kb(kb)
+    nlp.to_disk(tmp_path / "pipeline")
+    before = contents(tmp_path / "pipeline")
+    for p in linker.head.module.parameters():
+        p.data += 1
+    if gone == "vectors":
+        store.save(tmp_path / "gone")
+        linker.take_vectors(type(store).open(tmp_path / "gone"))
+    else:
+        kb.save(tmp_path / "gone")
+        linker.set_kb(type(kb).open(tmp_path / "gone"))
+    if gone == "a file":
+        (tmp_path / "gone" / "0" / "names").unlink()
+    else:
+        shutil.rmtree(tmp_path / "gone")
+    for folder in ("pipeline", "new"):
+        with pytest.raises((ValueError, OSError), match="gone"):
+            nlp.to_disk(tmp_path / folder)
+    assert contents(tmp_path / "pipeline") == before
+    spacy.load(tmp_path / "pipeline")
+    assert not contents(tmp_path / "new").keys() & {Path("luke_linker/model.safetensors")}
+    with pytest.raises(ValueError, match="luke_linker"):
+        spacy.load(tmp_path / "new")
 
 
 def test_the_tune_command(store, tmp_path):
