@@ -152,6 +152,14 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         mentions = list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if self._is_asked(x)))
         return AskedDoc(doc, mentions, self.candidates(doc, mentions))
 
+    def check_mentions(self, examples: Sequence[Example]) -> None:
+        """Raises ValueError where there is nothing to link in the predicted Docs, so that nothing can be tuned."""
+        if not any(self._is_asked(span) for example in examples for span in self.getter(example.predicted)):
+            raise ValueError(
+                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
+                "find them? Or give the gold ones: --gold-mentions, without --precision."
+            )
+
     def _is_asked(self, span: Span) -> bool:
         return (
             span.end > span.start
@@ -309,13 +317,9 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         if self.scorer is None or not linked:
             missing = "a scorer" if self.scorer is None else "examples with linked mentions (kb_id)"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
+        self.check_mentions(examples)
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         found = self.predict(example.predicted for example in examples)
-        if not any(found):
-            raise ValueError(
-                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
-                "find them? Or give the gold ones: --gold-mentions."
-            )
         return best_by_score(self, "threshold", LINK_THRESHOLDS, examples, found, metric="links_strict_f")
 
     def _link_mentions(self, doc: Doc, mentions: list[WordRange]) -> list[Linked]:

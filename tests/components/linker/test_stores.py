@@ -213,7 +213,11 @@ def test_the_tune_command(store, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
     write_docbin([gold], tmp_path / "dev.spacy")
     arguments = ["luke", "tune", tmp_path / "pipeline", tmp_path / "dev.spacy", "--output", tmp_path / "tuned"]
-    arguments += ["--gold-mentions", "--force"]
+    for options in ([], ["--precision", "0.9"]):
+        result = CliRunner().invoke(spacy_app, [*map(str, arguments), "--force", *options])
+        assert result.exit_code == 1
+        assert "cannot be tuned: the pipeline finds no mentions" in " ".join(result.output.split())
+    arguments += ["--gold-links", "--force"]
     result = CliRunner().invoke(spacy_app, list(map(str, arguments)))
     text = " ".join(result.output.split())
     assert result.exit_code == 0, text
