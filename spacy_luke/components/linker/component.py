@@ -88,11 +88,6 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         """Whether NIL is a candidate of each mention."""
         return bool(self.model.attrs["nil"])
 
-    @property
-    def context(self) -> bool:
-        """Whether states of the encoder count, which are compared with vectors of entities."""
-        return bool(self.model.attrs["context"])
-
     def table(self) -> EntityTable:
         if not self.context:
             return NamedEntities(self.kb)
