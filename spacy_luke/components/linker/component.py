@@ -18,6 +18,7 @@ from ...architectures.entity_linker import LinkerModel, create_candidate_head, f
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
 from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.stand_in import make_stand_in
 from ...encoders.luke_kind import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH, PRIOR
@@ -33,6 +34,7 @@ from .checkpoint_table import table_vectors, with_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable, NamedEntities
 from .gold import (
+    advice_on,
     check_learnable,
     count_links,
     gold_rows,
@@ -236,16 +238,20 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
 
         kb: a loader, such as spacy-luke.entity_kb.v1; vectors: folder of a store, where all candidates are given. Where
         neither has vectors, the entity table of the checkpoint is taken. weights: a loader of a checkpoint, such as
-        spacy-luke.checkpoint.v1. The head begins as the checkpoint's masked-entity head where it has one that fits,
-        else fresh. seed: of the head's fresh parameters.
+        spacy-luke.checkpoint.v1; a linker whose encoder is not run (`context` of its model) needs none. The head begins
+        as the checkpoint's masked-entity head where it has one that fits, else fresh. seed: of the head's fresh
+        parameters.
         """
         validate_get_examples(get_examples, "LukeLinker.initialize")
         if kb is not None and vectors is not None:
             raise ValueError(
                 f"'{self.name}' was given a kb and vectors; a knowledge base has its own vectors: give one."
             )
+        if not (weights or self.context or self.shared or self.encoder.ready):
+            weights = make_stand_in
         checkpoint = self.load_weights(weights)
-        self.check_words(get_examples)
+        if self.context:
+            self.check_words(get_examples)
         self.open_entities(kb, vectors, checkpoint)
         create_candidate_head(self.model, seed=seed)
         if self.model.attrs["match"]:
@@ -256,7 +262,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
             fill_candidate_head(self.model, checkpoint.tensors)
         missing, total = survey_links(get_examples(), self.table(), self.candidates, ignore=self.labels_ignore)
         check_learnable(self.name, missing, total)
-        self.warn_missing(missing, total, what="gold mentions")
+        self.warn_missing(missing, total, what="gold mentions", advice=advice_on(missing, nil=self.nil))
 
     def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a disambiguation checkpoint's head, entity table and biases."""

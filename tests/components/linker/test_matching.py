@@ -216,19 +216,21 @@ def test_types_are_learned():
     assert type_score({}, ("place",)) == 0
 
 
-def make_linker(kb):
+def make_linker(kb, weights=make_checkpoint):
     nlp = spacy.blank("en")
     model = {"context": False, "match": True, "encoder": {"train_precision": "float32"}}
     linker = nlp.add_pipe("luke_linker", config={"model": model, "drop_gold": 0.0})
     gold = {"Lovelace": "Q3", "Iraqi": "NIL", "UN": "NIL", "Paris": "Q2", "London": "Q84"}
     example = Example(make_doc(nlp), make_doc(nlp, ids=gold))
-    linker.initialize(lambda: [example], nlp=nlp, kb=lambda: kb, weights=make_checkpoint)
+    linker.initialize(lambda: [example], nlp=nlp, kb=lambda: kb, weights=weights)
     return nlp, linker, example, gold
 
 
-def test_names_and_types_alone(kb, tmp_path):
-    """No vectors are needed and the encoder is not run; learned by heart, saved and loaded."""
-    nlp, linker, example, gold = make_linker(kb)
+@pytest.mark.parametrize("weights", [make_checkpoint, None])
+def test_names_and_types_alone(kb, tmp_path, weights):
+    """No vectors are needed and the encoder is not run, so that it needs no checkpoint; learned by heart, saved and
+    loaded."""
+    nlp, linker, example, gold = make_linker(kb, weights)
     assert kb.vectors is None
     encoder = linker.encoder.module
     encoder.forward = encoder.encode_words = encoder.encode_entities = None  # nothing calls them
