@@ -25,7 +25,7 @@ from ..stores.atomic import write_atomically
 from ..stores.digests import digest_bytes
 from ..stores.folder import MANIFEST, StoreFolder
 from ..vectors.store import EntityVectors
-from .encoder_checks import check_encoder, check_owner
+from .encoder_checks import check_encoder, check_owner, saved_components
 from .factories import Configured, settings_of
 from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
 
@@ -229,8 +229,11 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
         """Write DIR/model.safetensors, with weights, tokenizer and what was learned, and the stores beside it. All of
         it is whole before any of it takes the place of what was there: an error leaves the component that was saved
         there before, or none. Raises ValueError for weights that are not finite, where a shared encoder is in no
-        pipeline, and where the folder of a store is there no more."""
+        pipeline, and where the folder of a store is there no more, also of a component that is saved next."""
         path = Path(path)
+        for proc in saved_components():
+            for store in proc.stores.values() if isinstance(proc, StoredComponent) else ():
+                store.paths()
         tensors, metadata = self._stored(exclude)
         path.mkdir(parents=True, exist_ok=True)
         with ExitStack() as new:

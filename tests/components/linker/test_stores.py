@@ -201,6 +201,26 @@ def test_an_error_leaves_the_pipeline_that_was_there(store, kb, tmp_path, gone):
         spacy.load(tmp_path / "new")
 
 
+def test_nothing_is_written_before_a_component_that_cannot_be(store, kb, tmp_path):
+    """Components that come first are not written either, so that the pipeline that was there is no mixture."""
+    nlp, linker = make_linker(store)
+    config = {"model": {"encoder": {"train_precision": "float32"}}}
+    first = nlp.add_pipe("luke_linker", name="first", config=config, before="luke_linker")
+    first.initialize(lambda: [make_example(nlp)], weights=make_checkpoint, vectors=str(store.path))
+    nlp.to_disk(tmp_path / "pipeline")
+    before = contents(tmp_path / "pipeline")
+    for p in first.head.module.parameters():
+        p.data += 1
+    kb.save(tmp_path / "gone")
+    linker.set_kb(type(kb).open(tmp_path / "gone"))
+    shutil.rmtree(tmp_path / "gone")
+    with pytest.raises(ValueError, match=r"gone, from which it was loaded, but the folder is there no more"):
+        nlp.to_disk(tmp_path / "pipeline")
+    assert contents(tmp_path / "pipeline") == before
+    nlp.to_disk(tmp_path / "pipeline", exclude=["luke_linker"])
+    assert contents(tmp_path / "pipeline") != before
+
+
 def test_the_tune_command(store, tmp_path):
     """Mentions without candidates are NIL under any threshold; the best one is saved."""
     from spacy_luke.readers.docbin import write_docbin
