@@ -27,9 +27,9 @@ What [`graph`](../howto/graph.md) writes: `nodes.jsonl`, `edges.jsonl` and `ment
 edge and mention. In Python `FactGraph.open(folder)` of `spacy_luke.api` gives them by `nodes()`, `edges()` and
 `mentions()`. `manifest.json` has the version of the lines, the settings, what was left out and why, and digests.
 
-Ids of nodes: `Q84`, an item of Wikidata; `kb:ID`, an entity of a knowledge base that does not tell the item; `nil:HEX`,
-a thing that no knowledge base has; `value:HEX`, a date or a number. Places are characters of the document, code points
-of Unicode.
+Ids of nodes: `Q84`, an item of Wikidata; `kb:ID`, an entity of a knowledge base that does not tell the item, or, with
+`--own-ids`, that has another id than its item; `nil:HEX`, a thing that no knowledge base has; `value:HEX`, a date or a
+number. Places are characters of the document, code points of Unicode.
 """
 
 

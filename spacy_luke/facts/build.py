@@ -23,6 +23,8 @@ from .settings import FactSettings
 from .staging import StagedDocument, stage
 from .store import EDGES_FILE, GRAPH_STORE, MENTIONS_FILE, NODES_FILE, FactGraph
 
+SHARED = "nodes that are several entities of a knowledge base, by one item of Wikidata"
+
 Write = Callable[[Path], None]  # writes a further form of the graph into its folder
 
 
@@ -69,7 +71,7 @@ def build_facts(
             document = StagedDocument.of_line(line)
             own = {int(x): node for x, node in (y.split("\t") for y in clustered.take(document.order, document.id))}
             _add_rows(document, own, nodes, edges, counts)
-        node_count, mention_count = nodes.write(new / NODES_FILE, new / MENTIONS_FILE)
+        node_count, mention_count, counts[SHARED] = nodes.write(new / NODES_FILE, new / MENTIONS_FILE)
         values = {"nodes": node_count, "edges": edges.write(new / EDGES_FILE, settings.max_evidence)}
         values |= {"mentions": mention_count, "documents": counts.pop("documents"), "lines": GRAPH_VERSION}
         for write in formats:

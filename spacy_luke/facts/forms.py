@@ -1,7 +1,8 @@
 """The lines of a graph's files: nodes, edges and mentions, one form with a version.
 
-Ids of nodes: Q84, an item of Wikidata; kb:ID, of a knowledge base that does not tell the item; nil:HEX, what no
-knowledge base has; value:HEX, a date or a number. Places are characters [start, end) of the document.
+Ids of nodes: Q84, an item of Wikidata; kb:ID, of a knowledge base that does not tell the item, or whose own ids were
+asked for; nil:HEX, what no knowledge base has; value:HEX, a date or a number. Places are characters [start, end) of the
+document.
 """
 
 from typing import Literal
@@ -27,6 +28,7 @@ class GraphNode(_Line):
     description: str = Field(description='of the knowledge base, "" where that has none')
     url: str = Field(description='of the knowledge base, "" where that has none')
     wikidata: str = Field(description='its item, "" where nobody tells')
+    ids: list[str] = Field(default=[], description="what knowledge bases call it, as links have it; sorted")
     types: list[str] = Field(description="what it is an instance of, as the knowledge base has it; sorted")
     names: dict[str, int] = Field(description="how often it is called what, the most frequent first")
     labels: dict[str, int] = Field(description="labels of its mentions, the most frequent first")
@@ -79,3 +81,4 @@ class GraphMention(_Line):
     label: str = Field(description='of the entity, "" of a mention that has types alone')
     score: float | None = Field(description="probability of the label")
     link_score: float | None = Field(description="of the linker; null where it told none")
+    entity: str = Field(default="", description='the knowledge base\'s id that it is linked to, "" where it is not')

@@ -40,7 +40,7 @@ Row = Sequence[Any]
 def write_neo4j(folder: Path) -> None:
     """Beside nodes.jsonl, edges.jsonl and mentions.jsonl, from these."""
     documents = SortedLines(folder.parent / "neo4j")
-    nodes = ":ID :LABEL id name kind title description url wikidata types:string[] names:string[]"
+    nodes = ":ID :LABEL id name kind title description url wikidata ids:string[] types:string[] names:string[]"
     _write(folder, "nodes", f"{nodes} mentions:long documents:long score:double link_score:double", _node_rows)
     relations = ":START_ID :END_ID :TYPE label property score:double combined:double times:long documents:long evidence"
     _write(folder, "relations", relations, _relation_rows)
@@ -76,7 +76,7 @@ def type_of(label: str) -> str:
 def _node_rows(folder: Path) -> Iterator[Row]:
     for x in read_forms(folder / NODES_FILE, GraphNode):
         labels = ["Entity", _NO_TYPE.sub("_", x.label).strip("_")] if x.label else ["Entity"]
-        known = (x.title, x.description, x.url, x.wikidata, x.types)
+        known = (x.title, x.description, x.url, x.wikidata, x.ids, x.types)
         counts = (x.mentions, x.documents, x.score, x.link_score)
         yield _found_by("node", x.id), [y for y in labels if y], x.id, x.name, x.kind, *known, list(x.names), *counts
 

@@ -31,9 +31,9 @@ class NodeRows:
         place = f"{json.dumps(document.order)}\t{mention.start:012d}"
         self._rows.add(f"{json.dumps(node)}\t{_MENTION}\t{place}\t{content}\n")
 
-    def write(self, nodes: Path, mentions: Path) -> tuple[int, int]:
-        """RETURNS: how many nodes and how many mentions."""
-        node_count = mention_count = 0
+    def write(self, nodes: Path, mentions: Path) -> tuple[int, int, int]:
+        """RETURNS: how many nodes, how many mentions, and how many nodes have several ids."""
+        node_count = mention_count = shared_count = 0
         with nodes.open("wb") as node_file, mentions.open("wb") as mention_file:
             for name, rows in groupby(self._rows, lambda line: line[: line.index("\t")]):
                 merged = _Node(json.loads(name))
@@ -41,9 +41,11 @@ class NodeRows:
                     if (mention := merged.read(row)) is not None:
                         mention_file.write(mention.model_dump_json().encode() + b"\n")
                         mention_count += 1
-                node_file.write(merged.form().model_dump_json().encode() + b"\n")
+                node = merged.form()
+                node_file.write(node.model_dump_json().encode() + b"\n")
                 node_count += 1
-        return node_count, mention_count
+                shared_count += len(node.ids) > 1
+        return node_count, mention_count, shared_count
 
 
 class _Node:
@@ -54,6 +56,7 @@ class _Node:
         self._known: Attributes = _NOTHING
         self._names: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
+        self._ids: set[str] = set()
         self._mentions = self._documents = 0
         self._document: str | None = None
         self._score: float | None = None
@@ -68,6 +71,7 @@ class _Node:
         mention = StagedMention(*fields)
         self._names[" ".join(mention.text.split())] += 1
         self._labels[mention.label] += 1
+        self._ids |= {mention.entity} - {""}
         self._mentions += 1
         self._documents += document != self._document
         self._document = document
@@ -87,6 +91,7 @@ class _Node:
             description=description,
             url=url,
             wikidata=wikidata,
+            ids=sorted(self._ids),
             types=list(types),
             names=names,
             labels=labels,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..pages.schema import EntityForm
+from ..pages.schema import EntityForm, LinkForm
 from ..text.forms import LETTERS, key_of, without_possessive
 from .settings import FactSettings
 
@@ -47,7 +47,7 @@ def find_referents(text: str, mentions: Sequence[EntityForm], settings: FactSett
         if mention.label in settings.values:
             nodes[_value_id(mention.label, mention.text)].append(number)
         elif mention.link is not None:
-            node = linked_id(mention.link.wikidata, mention.link.id)
+            node = linked_id(mention.link, settings)
             nodes[node].append(number)
             linked[name].add(node)
         else:
@@ -71,9 +71,11 @@ def name_of(mention: EntityForm) -> Name:
     return without_possessive(key_of(mention.text, case="casefold")), mention.label
 
 
-def linked_id(wikidata: str, id: str) -> str:
+def linked_id(link: LinkForm, settings: FactSettings) -> str:
     """Of an entity of a knowledge base: its item of Wikidata, else its own id."""
-    return wikidata or f"kb:{id}"
+    if link.wikidata and (link.wikidata == link.id or not settings.own_ids):
+        return link.wikidata
+    return f"kb:{link.id}"
 
 
 def _value_id(label: str, text: str) -> str:

@@ -16,8 +16,9 @@ class FactSettings:
     thing, such as dates: a node for each text, and only where a relation has it. shortened: labels of things that are
     called by a part of their name, within a document. similarity: share of its context that a thing must have been seen
     with, for a name of one word to be of it; longer names need a fifth. join_links: a mention without a link is of the
-    thing that its document has a link for by this name. max_evidence: places that an edge lists, the best; it counts
-    all.
+    thing that its document has a link for by this name. own_ids: entities of a knowledge base are nodes by its own ids,
+    not by their items of Wikidata, which several may have. max_evidence: places that an edge lists, the best; it
+    counts all.
     """
 
     min_score: float = 0.0
@@ -29,6 +30,7 @@ class FactSettings:
     shortened: Collection[str] = SHORTENED
     similarity: float = 0.05
     join_links: bool = True
+    own_ids: bool = False
     max_evidence: int = 100
 
     def __post_init__(self) -> None:

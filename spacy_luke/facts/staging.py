@@ -23,7 +23,7 @@ Attributes = tuple[str, str, str, str, tuple[str, ...]]  # wikidata, title, desc
 
 
 class StagedMention(NamedTuple):
-    """link_score: of the link that it has, or has lost by the least score of links."""
+    """link_score: of the link that it has; entity: the knowledge base's id that it is linked to, "" of none."""
 
     start: int
     end: int
@@ -31,6 +31,7 @@ class StagedMention(NamedTuple):
     label: str
     score: float | None
     link_score: float | None
+    entity: str
 
 
 class StagedRelation(NamedTuple):
@@ -108,13 +109,10 @@ def stage(found: AnnotatedText, settings: FactSettings) -> StagedDocument:
         order_of(found.id),
         found.id,
         blake2b(found.text.encode("utf8"), digest_size=16).hexdigest(),
-        [
-            StagedMention(x.start, x.end, x.text, x.label, x.score, None if x.link is None else x.link.score)
-            for x in entities
-        ],
+        [_staged(x) for x in entities],
         find_referents(found.text, entities, settings),
         relations,
-        {linked_id(x.link.wikidata, x.link.id): _attributes(x.link) for x in entities if x.link is not None},
+        {linked_id(x.link, settings): _attributes(x.link) for x in entities if x.link is not None},
         dict(sorted(counts.items())),
     )
 
@@ -132,6 +130,11 @@ def _with_link(entity: EntityForm, settings: FactSettings, counts: Counter[str])
         return entity
     counts["links of a low score, left out"] += 1
     return entity.model_copy(update={"link": None})
+
+
+def _staged(entity: EntityForm) -> StagedMention:
+    score, id = (None, "") if entity.link is None else (entity.link.score, entity.link.id)
+    return StagedMention(entity.start, entity.end, entity.text, entity.label, entity.score, score, id)
 
 
 def _attributes(link: LinkForm) -> Attributes:

@@ -122,6 +122,9 @@ def _describe(node: GraphNode, names: _Names) -> Subject:
         found.append(("dcterms:description", Literal(node.description)))
     if _IRI.fullmatch(node.url):
         found.append(("rdfs:seeAlso", Iri(node.url)))
+    found += [("dcterms:identifier", Literal(x)) for x in node.ids]
+    if _ITEM.fullmatch(node.wikidata) and node.wikidata != node.id:
+        found.append(("skos:closeMatch", Iri(PREFIXES["wd"] + node.wikidata)))
     found += [("luke:type", Literal(x)) for x in node.types]
     found += [("luke:label", Literal(node.label)), ("luke:kind", Literal(node.kind))]
     found += [("luke:mentions", _number(node.mentions)), ("luke:documents", _number(node.documents))]

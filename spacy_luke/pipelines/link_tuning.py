@@ -28,9 +28,11 @@ def tune_links(
     Docs. Then choose the best threshold (see `LukeLinker.tune`); with precision the lowest one at which this share of
     the links that are shown is right.
 
-    RETURNS: what was found, as `tune` does. Raises ValueError for fewer than `least` gold mentions with an entity.
+    RETURNS: what was found, as `tune` does. Raises ValueError for fewer than `least` gold mentions with an entity, and
+    where the pipeline finds no mentions.
     """
     total = count_links(examples, least, name=proc.name, ignore=proc.labels_ignore)
+    proc.check_mentions(examples)
     judged = _judge_all(proc, examples)
     scores, right = [score for score, _ in judged], [x for _, x in judged]
     fitted = proc.fit_calibration(scores, right, nlp=nlp, least=least) if calibrate else {}

@@ -1,5 +1,5 @@
-"""What scores cannot tell and a reader should know: labels that gold and pipeline do not share, and gold that begins or
-ends inside a word."""
+"""What scores cannot tell and a reader should know: labels that gold and pipeline do not share, gold that begins or
+ends inside a word, and a linker that nobody gives mentions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from spacy.training import Example
 
 from ..annotations import ENTITIES, RELATIONS_TASK, get_scope
 from ..components.base import LukeComponent
+from ..components.linker.component import LukeLinker
 from ..components.ner import LukeNER
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
@@ -22,8 +23,13 @@ def score_notes(
     proc: LukeComponent | SoftTextCategorizer, items: Sequence[ScoredItem], examples: Sequence[Example]
 ) -> list[str]:
     """Of a luke_ner or luke_relation: labels of the gold that it does not know, and what it found under labels that the
-    gold nowhere has; of a luke_ner gold mentions, too, that the pipeline's words cannot be. examples: by the numbers
-    that the items have."""
+    gold nowhere has; of a luke_ner gold mentions, too, that the pipeline's words cannot be; of a luke_linker that there
+    is no mention that it could link. examples: by the numbers that the items have."""
+    if isinstance(proc, LukeLinker) and not any(list(proc.getter(x.predicted)) for x in examples):
+        return [
+            f"'{proc.name}' has no mentions to link: no component before it finds any. --gold-links gives it those of "
+            "the data."
+        ]
     if not isinstance(proc, LukeNER | LukeRelation):
         return []
     words = _word_notes(proc, examples) if isinstance(proc, LukeNER) else []

@@ -7,7 +7,8 @@ Version 1 had no digest of the manifest itself, and is read too.
 
 import json
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -139,10 +140,18 @@ class StoreFolder:
     def save(self, folder: str | Path) -> None:
         """The same store in another folder, atomically: hard links on the same disk, which take no room, else
         copies."""
+        with self.saving(folder):
+            pass
+
+    @contextmanager
+    def saving(self, folder: str | Path) -> Iterator[None]:
+        """As `save`, in two steps: the store lies whole beside the folder while the block runs, and takes its place
+        when the block ends well."""
         folder = Path(folder)
         self.kind.check_replaceable(folder)
         with write_folder_atomically(folder) as new:
             self.link_to(new)
+            yield
 
     def link_to(self, folder: Path) -> None:
         """All files in a folder that is there, beside what else is there."""

@@ -66,4 +66,7 @@ def test_own_links_are_right(tmp_path):
         assert message in " ".join(refused.output.split())
     bare = CliRunner().invoke(spacy_app, list(map(str, arguments)))  # nothing finds the mentions
     assert bare.exit_code == 0
+    told = "'luke_linker' has no mentions to link: no component before it finds any. --gold-links gives it those"
+    assert told in " ".join(bare.output.split())
+    assert "no mentions to link" not in text + sure.output
     assert srsly.read_json(tmp_path / "metrics.json")["links_accuracy"] == 0.0

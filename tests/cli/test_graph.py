@@ -37,7 +37,7 @@ def test_settings(run):
     code, text = run(
         "--min-score", "0.5", "--min-link-score", "0.95", "--min-relation-score", "0.6", "--labels", "PER, LOC",
         "--relations", "place of birth", "--values", "", "--shortened", "PER", "--similarity", "0.2",
-        "--no-join-links", "--max-evidence", "1", "--base", "https://a.org/", "-f", "turtle",
+        "--no-join-links", "--own-ids", "--max-evidence", "1", "--base", "https://a.org/", "-f", "turtle",
     )  # fmt: skip
     assert code == 0, text
     graph = FactGraph.open("graph")
@@ -51,11 +51,38 @@ def test_settings(run):
         "shortened": ["PER"],
         "similarity": 0.2,
         "join_links": False,
+        "own_ids": True,
         "max_evidence": 1,
     }
     assert {x.kind for x in graph.nodes()} == {"nil"}
     assert [x.label for x in graph.edges()] == ["place of birth"]
     assert "<https://a.org/nil/" in (graph.path / "graph.ttl").read_text(encoding="utf8")
+
+
+def test_entities_that_share_an_item(run, tmp_path):
+    """Their own ids stay; that they become one node is told, and can be helped."""
+    first, second = (link(f"SKU-{i}", wikidata="Q84", title=f"Thing {i}") for i in (1, 2))
+    one = document("one", [("Mercury", "ORG", first), "of", ("Freddie", "PER", second)], [(0, "of", 1, 0.5)])
+    write_lines(tmp_path / "found.jsonl", [one])
+    code, text = run("-f", "neo4j", "-f", "turtle", "-f", "jsonld")
+    assert code == 0, text
+    assert (
+        "1 nodes that are several entities of a knowledge base, by one item of Wikidata, such as Q84: SKU-1, " in text
+    )
+    assert "--own-ids makes each a node of its own" in text
+    graph = FactGraph.open("graph")
+    assert [(x.id, x.ids) for x in graph.nodes()] == [("Q84", ["SKU-1", "SKU-2"])]
+    assert [x.entity for x in graph.mentions()] == ["SKU-1", "SKU-2"]
+    for name in ("neo4j-nodes.csv", "graph.ttl", "graph.jsonld"):
+        assert "SKU-1" in (graph.path / name).read_text(encoding="utf8")
+    code, text = run("--own-ids", "-f", "turtle")
+    assert "several entities" not in text
+    nodes = {x.id: (x.wikidata, x.ids) for x in FactGraph.open("graph").nodes()}
+    assert nodes == {"kb:SKU-1": ("Q84", ["SKU-1"]), "kb:SKU-2": ("Q84", ["SKU-2"])}
+    assert [(x.head, x.tail) for x in FactGraph.open("graph").edges()] == [("kb:SKU-1", "kb:SKU-2")]
+    turtle = (graph.path / "graph.ttl").read_text(encoding="utf8")
+    assert "<urn:spacy-luke:kb/SKU-1> rdf:type" in turtle
+    assert "skos:closeMatch <http://www.wikidata.org/entity/Q84>" in turtle
 
 
 def test_previous(run, tmp_path):

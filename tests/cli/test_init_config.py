@@ -76,6 +76,15 @@ SHAPES = {
     "links by vectors": (("linked",), 1, ("links",), {"links = true"}),
 }
 
+# what `evaluate` is given, as training gives it
+GIVEN = {
+    "types": ["--gold-mentions"],
+    "relations": ["--gold-entities"],
+    "pairs": ["--gold-entities", "--gold-pairs"],
+    "links": ["--gold-links"],
+    "links by vectors": ["--gold-links"],
+}
+
 
 def run(*arguments, code=0, **settings):
     result = CliRunner().invoke(spacy_app, [str(argument) for argument in arguments], **settings)
@@ -115,10 +124,14 @@ def test_trains_at_once(folder, tmp_path, name):
     assert "3 documents" in said
     text = path.read_text()
     assert [part for part in expected if part not in text] == []
+    given = [option for option in said.split() if option.startswith("--gold-")]
+    assert given == GIVEN.get(name, [])
     few = ["--training.max_steps", 1, "--training.eval_frequency", 1]
     run("luke", "train", path, "--output", tmp_path / "ours", *few)
     nlp = spacy.load(tmp_path / "ours" / "model-last")
     assert nlp.pipe_names == load_config(path)["nlp"]["pipeline"]
+    if name.startswith("links"):
+        assert "no mentions" not in run("luke", "evaluate", tmp_path / "ours" / "model-last", data, *given)
     if name in ("flat", "all", "links"):  # one way to read a config: some of them suffice
         run("train", path, "--output", tmp_path / "spacy", *few)
         assert spacy.load(tmp_path / "spacy" / "model-last").pipe_names == nlp.pipe_names

@@ -18,6 +18,7 @@ from ...architectures.entity_linker import LinkerModel, create_candidate_head, f
 from ...batch.linking import LinkBatch, LinkItem, LinkVectors, make_link_batch
 from ...bridge.documents import read_document
 from ...checkpoint.contents import LukeCheckpoint
+from ...checkpoint.stand_in import make_stand_in
 from ...encoders.luke_kind import Luke
 from ...kb.knowledge_base import EntityKB
 from ...model.linking import MATCH, PRIOR
@@ -33,6 +34,7 @@ from .checkpoint_table import table_vectors, with_table
 from .decisions import LinkTask, decide
 from .entity_table import EntityTable, NamedEntities
 from .gold import (
+    advice_on,
     check_learnable,
     count_links,
     gold_rows,
@@ -87,11 +89,6 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
     def nil(self) -> bool:
         """Whether NIL is a candidate of each mention."""
         return bool(self.model.attrs["nil"])
-
-    @property
-    def context(self) -> bool:
-        """Whether states of the encoder count, which are compared with vectors of entities."""
-        return bool(self.model.attrs["context"])
 
     def table(self) -> EntityTable:
         if not self.context:
@@ -151,6 +148,14 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
     def _ask(self, doc: Doc) -> AskedDoc:
         mentions = list(dict.fromkeys((x.start, x.end) for x in self.getter(doc) if self._is_asked(x)))
         return AskedDoc(doc, mentions, self.candidates(doc, mentions))
+
+    def check_mentions(self, examples: Sequence[Example]) -> None:
+        """Raises ValueError where there is nothing to link in the predicted Docs, so that nothing can be tuned."""
+        if not any(self._is_asked(span) for example in examples for span in self.getter(example.predicted)):
+            raise ValueError(
+                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
+                "find them? Or give the gold ones: --gold-mentions, without --precision."
+            )
 
     def _is_asked(self, span: Span) -> bool:
         return (
@@ -235,16 +240,20 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
 
         kb: a loader, such as spacy-luke.entity_kb.v1; vectors: folder of a store, where all candidates are given. Where
         neither has vectors, the entity table of the checkpoint is taken. weights: a loader of a checkpoint, such as
-        spacy-luke.checkpoint.v1. The head begins as the checkpoint's masked-entity head where it has one that fits,
-        else fresh. seed: of the head's fresh parameters.
+        spacy-luke.checkpoint.v1; a linker whose encoder is not run (`context` of its model) needs none. The head begins
+        as the checkpoint's masked-entity head where it has one that fits, else fresh. seed: of the head's fresh
+        parameters.
         """
         validate_get_examples(get_examples, "LukeLinker.initialize")
         if kb is not None and vectors is not None:
             raise ValueError(
                 f"'{self.name}' was given a kb and vectors; a knowledge base has its own vectors: give one."
             )
+        if not (weights or self.context or self.shared or self.encoder.ready):
+            weights = make_stand_in
         checkpoint = self.load_weights(weights)
-        self.check_words(get_examples)
+        if self.context:
+            self.check_words(get_examples)
         self.open_entities(kb, vectors, checkpoint)
         create_candidate_head(self.model, seed=seed)
         if self.model.attrs["match"]:
@@ -255,7 +264,7 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
             fill_candidate_head(self.model, checkpoint.tensors)
         missing, total = survey_links(get_examples(), self.table(), self.candidates, ignore=self.labels_ignore)
         check_learnable(self.name, missing, total)
-        self.warn_missing(missing, total, what="gold mentions")
+        self.warn_missing(missing, total, what="gold mentions", advice=advice_on(missing, nil=self.nil))
 
     def load_head(self, checkpoint: LukeCheckpoint) -> None:
         """Take over a disambiguation checkpoint's head, entity table and biases."""
@@ -311,13 +320,9 @@ class LukeLinker(Calibrated, LinkerSettings, KBComponent):
         if self.scorer is None or not linked:
             missing = "a scorer" if self.scorer is None else "examples with linked mentions (kb_id)"
             raise ValueError(f"'{self.name}' needs {missing} to tune its threshold.")
+        self.check_mentions(examples)
         examples = [Example(example.predicted.copy(), example.reference) for example in examples]
         found = self.predict(example.predicted for example in examples)
-        if not any(found):
-            raise ValueError(
-                f"'{self.name}' cannot be tuned: the pipeline finds no mentions. Does a component before '{self.name}' "
-                "find them? Or give the gold ones: --gold-mentions."
-            )
         return best_by_score(self, "threshold", LINK_THRESHOLDS, examples, found, metric="links_strict_f")
 
     def _link_mentions(self, doc: Doc, mentions: list[WordRange]) -> list[Linked]:

@@ -22,6 +22,7 @@ FindCandidates = Callable[[Doc, Sequence[WordRange]], list[Found]]
 LinkMentions = Callable[[Doc, list[WordRange]], list[Linked]]
 GoldRow = tuple[float, bool, bool]  # see `gold_rows`
 
+_NO_CANDIDATES, _WITHOUT_ENTITY = "have no candidates", "have candidates without the gold entity"
 NO_ENTITY = -1  # in place of the number of a gold entity: NIL is right
 _TINY = 1e-30  # in place of a probability of 0, whose logarithm is taken
 
@@ -80,7 +81,7 @@ def learnable_links(
         if gold == NIL:
             missing["are NIL"] += 1
         elif gold not in (entity for entity, _ in one.named):
-            missing["have no candidates" if not one.named else "have candidates without the gold entity"] += 1
+            missing[_WITHOUT_ENTITY if one.named else _NO_CANDIDATES] += 1
         elif table.rows[number := table.number(gold)] in (-1, table.unknown):
             missing["have a gold entity without a vector"] += 1
             continue
@@ -123,6 +124,16 @@ def check_learnable(name: str, missing: Counter[str], total: int) -> None:
             + ", ".join(f"{n} {what}" for what, n in missing.items())
             + ". Are the ids of the gold mentions those of the knowledge base?"
         )
+
+
+def advice_on(missing: Counter[str], *, nil: bool) -> str:
+    """What to do about gold mentions whose entity can never be predicted. nil: whether NIL is a candidate."""
+    if not nil or not (missing[_NO_CANDIDATES] or missing[_WITHOUT_ENTITY]):
+        return "Correct the data."
+    return (
+        "A mention without the gold entity is NIL, and teaches NIL where it has candidates: that is right where the "
+        "knowledge base is to lack the entity. Where it is not, add to it what it lacks, the entity or this name of it."
+    )
 
 
 def gold_rows(

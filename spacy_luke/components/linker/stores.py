@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from ...architectures.entity_linker import LinkerModel
 from ...checkpoint.contents import LukeCheckpoint
 from ...kb.knowledge_base import EntityKB
+from ...stores.folder import StoreFolder
 from ...vectors.store import EntityVectors
 from ..base import LukeComponent
 from ..storage import BYTES_LIMIT
@@ -35,12 +36,18 @@ def make_kb_loader(path: str) -> Callable[[], EntityKB]:
 
 class KBComponent(LukeComponent):
     """A component with a knowledge base, and with vectors of its own where that has none, which are saved beside its
-    file: in `exclude` "kb" and "entity_vectors"."""
+    file: in `exclude` "kb" and "entity_vectors". Where states of the encoder do not count (`context` of the model) it
+    has no use for vectors: they are neither checked nor saved."""
 
     def __init__(self, vocab: Vocab, model: LinkerModel, name: str, **settings: Any) -> None:
         super().__init__(vocab, model, name, **settings)
         self.kb: EntityKB | None = None
         self._vectors: EntityVectors | None = None  # without a knowledge base
+
+    @property
+    def context(self) -> bool:
+        """Whether states of the encoder count, which are compared with vectors of entities."""
+        return bool(self.model.attrs["context"])
 
     @property
     def vectors(self) -> EntityVectors:
@@ -56,11 +63,16 @@ class KBComponent(LukeComponent):
 
     @property
     def own_vectors(self) -> EntityVectors | None:
-        return self._vectors if self.kb is None or self.kb.vectors is None else None
+        return self._vectors if self.context and (self.kb is None or self.kb.vectors is None) else None
 
     @property
-    def stores(self) -> dict[str, Path]:
-        return {**super().stores, **({} if self.kb is None else {_KB: self.kb.path})}
+    def own_kb(self) -> EntityKB | None:
+        """The knowledge base as it is saved."""
+        return self.kb if self.kb is None or self.context else without_vectors(self.kb)
+
+    @property
+    def stores(self) -> dict[str, StoreFolder]:
+        return {**super().stores, **({} if (kb := self.own_kb) is None else {_KB: kb})}
 
     def take_vectors(self, vectors: EntityVectors) -> None:
         self._vectors = vectors
@@ -71,20 +83,22 @@ class KBComponent(LukeComponent):
         checkpoint. Raises ValueError where these are not there either, or of another width than the encoder's."""
         if not isinstance(kb, EntityKB | None):
             raise ValueError(f"Expected a knowledge base, such as EntityKB.open({str(kb)!r:.80}), but got {kb!r:.80}.")
-        if kb is not None and kb.vectors is not None and self.encoder.ready:
-            check_store(kb.vectors, self.encoder.module.config.entity_size)
-        elif kb is not None and kb.vectors is None and self._vectors is None and self.model.attrs["context"]:
+        if kb is not None and self.context:
+            self._check_vectors(kb)
+        self.kb = kb
+
+    def _check_vectors(self, kb: EntityKB) -> None:
+        """ValueError where entities would have no vectors, ones of another width than the encoder's, or of another
+        encoder than those that are there, which the weights were trained with."""
+        old = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
+        new = kb.vectors
+        if new is None and self._vectors is None:
             raise ValueError(
                 f"The knowledge base in {kb.path} has no vectors, and '{self.name}' has none of its own. Make them "
                 "with `spacy luke embed-entities`, by the encoder that it was trained from."
             )
-        self._check_same_encoder(kb)
-        self.kb = kb
-
-    def _check_same_encoder(self, kb: EntityKB | None) -> None:
-        """ValueError for vectors of another encoder than those that are there, which the weights were trained with."""
-        old = self._vectors if self.kb is None or self.kb.vectors is None else self.kb.vectors
-        new = None if kb is None else kb.vectors
+        if new is not None and self.encoder.ready:
+            check_store(new, self.encoder.module.config.entity_size)
         if old is None or new is None or None in (old.encoder, new.encoder) or old.encoder == new.encoder:
             return
         raise ValueError(
@@ -102,16 +116,12 @@ class KBComponent(LukeComponent):
             self.kb = kb()
         elif vectors is not None:
             self.kb, self._vectors = None, EntityVectors.open(vectors)
+        if not self.context:
+            return
         without = self._vectors is None and (self.kb is None or self.kb.vectors is None)
         if without and checkpoint is not None and has_table(checkpoint):
             self._vectors = table_vectors(checkpoint)
-        if self.model.attrs["context"]:
-            check_store(self.vectors, self.encoder.module.config.entity_size)
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        super().to_disk(path, exclude=exclude)
-        if self.kb is not None and _KB not in exclude:
-            self.kb.save(Path(path) / _KB)
+        check_store(self.vectors, self.encoder.module.config.entity_size)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         super().from_disk(path, exclude=exclude)
@@ -121,7 +131,8 @@ class KBComponent(LukeComponent):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         data = super().to_bytes(exclude=exclude)
-        files = {} if self.kb is None or _KB in exclude else pack_kb(self.kb, most=BYTES_LIMIT - len(data))
+        kb = None if _KB in exclude else self.own_kb
+        files = {} if kb is None else pack_kb(kb, most=BYTES_LIMIT - len(data))
         message: bytes = srsly.msgpack_dumps({"component": data, _KB: files})
         return message
 
@@ -131,6 +142,15 @@ class KBComponent(LukeComponent):
         if message[_KB] and _KB not in exclude:
             self.kb = EntityKB.unpack(message[_KB])
         return self
+
+
+def without_vectors(kb: EntityKB) -> EntityKB:
+    """The same knowledge base, as one that has no vectors. Its folder must be kept by the given one, where it is a
+    temporary one."""
+    kb.paths()  # ValueError where the folder is there no more
+    plain = EntityKB(kb.path, kb.manifest)
+    plain.vectors = None
+    return plain
 
 
 def pack_kb(kb: EntityKB, *, most: int) -> dict[str, bytes]:

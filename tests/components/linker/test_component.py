@@ -128,8 +128,11 @@ def test_gold_that_cannot_be_learned(store):
     ents = list(gold.ents)
     nil = Span(gold, ents[0].start, ents[0].end, "X", kb_id="NIL")
     gold.set_ents([nil, ents[1], Span(gold, ents[2].start, ents[2].end, "X", kb_id="Nowhere")])
-    with pytest.warns(UserWarning, match=r"1 of 2 gold mentions .*\(1 have candidates without the gold entity"):
+    told = r"1 of 2 gold mentions .*\(1 have candidates without the gold entity\)\. "
+    with pytest.warns(UserWarning, match=f"{told}Correct the data"):
         make_linker(store, examples=[example])
+    with pytest.warns(UserWarning, match=f"{told}A mention without the gold entity is NIL, and teaches NIL"):
+        make_linker(store, examples=[example], nil=True)
     gold.set_ents([Span(gold, x.start, x.end, "X", kb_id="Nowhere") for x in ents])
     with pytest.raises(ValueError, match="cannot learn from any of 3 gold mentions: 3 have candidates without"):
         make_linker(store, examples=[example])

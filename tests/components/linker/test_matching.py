@@ -17,6 +17,7 @@ from spacy_luke.components.linker import matching
 from spacy_luke.components.linker.matching import Labelled, Matcher, learn_types, split_title, type_score
 from spacy_luke.kb.build import build_kb
 from spacy_luke.model.linking import MATCH, PRIOR, FeatureHead
+from spacy_luke.vectors.build import build_vectors
 from tests.tiny import make_checkpoint
 
 ROWS = [
@@ -215,19 +216,21 @@ def test_types_are_learned():
     assert type_score({}, ("place",)) == 0
 
 
-def make_linker(kb):
+def make_linker(kb, weights=make_checkpoint):
     nlp = spacy.blank("en")
     model = {"context": False, "match": True, "encoder": {"train_precision": "float32"}}
     linker = nlp.add_pipe("luke_linker", config={"model": model, "drop_gold": 0.0})
     gold = {"Lovelace": "Q3", "Iraqi": "NIL", "UN": "NIL", "Paris": "Q2", "London": "Q84"}
     example = Example(make_doc(nlp), make_doc(nlp, ids=gold))
-    linker.initialize(lambda: [example], nlp=nlp, kb=lambda: kb, weights=make_checkpoint)
+    linker.initialize(lambda: [example], nlp=nlp, kb=lambda: kb, weights=weights)
     return nlp, linker, example, gold
 
 
-def test_names_and_types_alone(kb, tmp_path):
-    """No vectors are needed and the encoder is not run; learned by heart, saved and loaded."""
-    nlp, linker, example, gold = make_linker(kb)
+@pytest.mark.parametrize("weights", [make_checkpoint, None])
+def test_names_and_types_alone(kb, tmp_path, weights):
+    """No vectors are needed and the encoder is not run, so that it needs no checkpoint; learned by heart, saved and
+    loaded."""
+    nlp, linker, example, gold = make_linker(kb, weights)
     assert kb.vectors is None
     encoder = linker.encoder.module
     encoder.forward = encoder.encode_words = encoder.encode_entities = None  # nothing calls them
@@ -244,6 +247,27 @@ def test_names_and_types_alone(kb, tmp_path):
     assert get_rows(third(make_doc(third)), "luke_linked") == get_rows(doc, "luke_linked")
     docs = list(again.pipe([make_doc(again), again.make_doc("Nothing."), make_doc(again)], batch_size=2))
     assert [get_rows(x, "luke_linked") for x in (docs[0], docs[2])] == [get_rows(doc, "luke_linked")] * 2
+
+
+def test_vectors_of_a_knowledge_base_are_not_needed(kb, tmp_path):
+    """Of whatever width they are, and they are not saved; nor are those of a checkpoint's entity table."""
+    nlp, linker, *_ = make_linker(kb)
+    expected = get_rows(nlp(make_doc(nlp)), "luke_linked")
+    kb.save(tmp_path / "kb")
+    rows = np.ones((len(kb), 7), dtype="float32")
+    build_vectors(rows, tmp_path / "kb" / "vectors", names=list(kb.entities()))
+    other = type(kb).open(tmp_path / "kb")
+    assert other.vectors is not None
+    linker.set_kb(other)
+    assert get_rows(nlp(make_doc(nlp)), "luke_linked") == expected
+    nlp.to_disk(tmp_path / "pipeline")
+    assert [path.name for path in (tmp_path / "pipeline").rglob("*vectors*") if "vocab" not in path.parts] == []
+    for again in (
+        spacy.load(tmp_path / "pipeline"),
+        spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes()),
+    ):
+        assert again.get_pipe("luke_linker").kb.vectors is None
+        assert get_rows(again(make_doc(again)), "luke_linked") == expected
 
 
 def test_all_shares_are_shown(kb):

@@ -1,6 +1,8 @@
 """Where luke_linker's entities come from: a table and a knowledge base together, export and back, damaged folders."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,6 +168,59 @@ def test_a_damaged_knowledge_base_in_a_pipeline(store, kb, tmp_path):
         spacy.load(tmp_path / "pipeline")
 
 
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("gone", ["kb", "vectors", "a file"])
+def test_an_error_leaves_the_pipeline_that_was_there(store, kb, tmp_path, gone):
+    """Nothing of a component is written where a store that it needs is there no more."""
+    nlp, linker = make_linker(store)
+    linker.set_kb(kb)
+    nlp.to_disk(tmp_path / "pipeline")
+    before = contents(tmp_path / "pipeline")
+    for p in linker.head.module.parameters():
+        p.data += 1
+    if gone == "vectors":
+        store.save(tmp_path / "gone")
+        linker.take_vectors(type(store).open(tmp_path / "gone"))
+    else:
+        kb.save(tmp_path / "gone")
+        linker.set_kb(type(kb).open(tmp_path / "gone"))
+    if gone == "a file":
+        (tmp_path / "gone" / "0" / "names").unlink()
+    else:
+        shutil.rmtree(tmp_path / "gone")
+    for folder in ("pipeline", "new"):
+        with pytest.raises((ValueError, OSError), match="gone"):
+            nlp.to_disk(tmp_path / folder)
+    assert contents(tmp_path / "pipeline") == before
+    spacy.load(tmp_path / "pipeline")
+    assert not contents(tmp_path / "new").keys() & {Path("luke_linker/model.safetensors")}
+    with pytest.raises(ValueError, match="luke_linker"):
+        spacy.load(tmp_path / "new")
+
+
+def test_nothing_is_written_before_a_component_that_cannot_be(store, kb, tmp_path):
+    """Components that come first are not written either, so that the pipeline that was there is no mixture."""
+    nlp, linker = make_linker(store)
+    config = {"model": {"encoder": {"train_precision": "float32"}}}
+    first = nlp.add_pipe("luke_linker", name="first", config=config, before="luke_linker")
+    first.initialize(lambda: [make_example(nlp)], weights=make_checkpoint, vectors=str(store.path))
+    nlp.to_disk(tmp_path / "pipeline")
+    before = contents(tmp_path / "pipeline")
+    for p in first.head.module.parameters():
+        p.data += 1
+    kb.save(tmp_path / "gone")
+    linker.set_kb(type(kb).open(tmp_path / "gone"))
+    shutil.rmtree(tmp_path / "gone")
+    with pytest.raises(ValueError, match=r"gone, from which it was loaded, but the folder is there no more"):
+        nlp.to_disk(tmp_path / "pipeline")
+    assert contents(tmp_path / "pipeline") == before
+    nlp.to_disk(tmp_path / "pipeline", exclude=["luke_linker"])
+    assert contents(tmp_path / "pipeline") != before
+
+
 def test_the_tune_command(store, tmp_path):
     """Mentions without candidates are NIL under any threshold; the best one is saved."""
     from spacy_luke.readers.docbin import write_docbin
@@ -178,7 +233,11 @@ def test_the_tune_command(store, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
     write_docbin([gold], tmp_path / "dev.spacy")
     arguments = ["luke", "tune", tmp_path / "pipeline", tmp_path / "dev.spacy", "--output", tmp_path / "tuned"]
-    arguments += ["--gold-mentions", "--force"]
+    for options in ([], ["--precision", "0.9"]):
+        result = CliRunner().invoke(spacy_app, [*map(str, arguments), "--force", *options])
+        assert result.exit_code == 1
+        assert "cannot be tuned: the pipeline finds no mentions" in " ".join(result.output.split())
+    arguments += ["--gold-links", "--force"]
     result = CliRunner().invoke(spacy_app, list(map(str, arguments)))
     text = " ".join(result.output.split())
     assert result.exit_code == 0, text
