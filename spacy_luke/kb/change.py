@@ -95,9 +95,10 @@ def _add_to(
         info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
         segments = [*manifest["segments"][:first], sizes]
         write_manifest(new, {**base.manifest, "segments": segments, "info": info})
-        told = staging.left_out.lines()
         _check_unchanged(kb)
-    return _told(EntityKB.open(folder), staging, told, first)
+    larger = EntityKB.open(folder)
+    _check_sums(larger, staging, first)
+    return BuiltKB(larger, staging.read, staging.left_out.lines())
 
 
 def _change(
@@ -190,12 +191,10 @@ def _check_unchanged(kb: EntityKB) -> None:
         raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
 
 
-def _told(kb: EntityKB, staging: Staging, told: list[str], number: int) -> BuiltKB:
-    """Names whose priors now sum up to more than 1 are told: some of them are shares, and others were given."""
+def _check_sums(kb: EntityKB, staging: Staging, number: int) -> None:
+    """Of the names of the new segment, with their candidates in all."""
+    staging.left_out.above, staging.left_out.first_above = 0, ""
     if all(entry.get("shares") == entry["names"] for entry in kb.manifest["segments"]):
-        return BuiltKB(kb, staging.read, told)
-    above = sum(sum(prior for _, prior in kb.candidate_rows(name)) > 1.0001 for name in kb.segments[number].store)
-    if above:
-        what = "some are shares of counts, and others are given as they are"
-        told = [*told, f"nothing; but the priors of {above:,} names sum up to more than 1: {what}"]
-    return BuiltKB(kb, staging.read, told)
+        return
+    for name in kb.segments[number].store:
+        staging.left_out.check_sum(name, (prior for _, prior in kb.candidate_rows(name)))

@@ -21,6 +21,7 @@ from .names import Name, write_names
 from .record import About
 from .staging import REST, SourceGroup, Staging
 
+_COUNTS, _ALL_COUNTS = -1, SourceGroup("counts", "count")  # all groups of counts are one
 _RUNS = 16  # texts of a trie that is built at once, in those that are sorted at once
 
 
@@ -240,17 +241,18 @@ def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging
     priors: dict[int, float] = {}
     weights_of: dict[int, dict[int, float]] = {}
     for of, number, one in found:
-        whole = groups[of].part_of
-        weights = weights_of.setdefault(of if whole is None else whole, {})
+        weights = weights_of.setdefault(_COUNTS if groups[of].kind == "count" else of, {})
         weights[number] = weights.get(number, 0) + one
-    for group in sorted(weights_of):
-        _add_shares(priors, name, weights_of[group], groups[group], staging)
+    for of in sorted(weights_of):
+        _add_shares(priors, name, weights_of[of], _ALL_COUNTS if of == _COUNTS else groups[of], staging)
     if not priors:
         return None
     best = sorted(priors.items(), key=lambda pair: (-pair[1], titles.restore_key(pair[0])))
     if limits.max_candidates is not None and len(best) > limits.max_candidates:
         staging.left_out.extra_candidates += len(best) - limits.max_candidates
         best = best[: limits.max_candidates]
+    if len(weights_of) > 1 or "merged" in kinds:
+        staging.left_out.check_sum(name, (prior for _, prior in best))
     total = weight if kinds == {"count"} else 0.0
     return Name(name, weight, total, [number for number, _ in best], [prior for _, prior in best])
 

@@ -169,7 +169,7 @@ def test_ids_that_no_source_has(build):
     assert dropped.kb.candidates("Ada") == [("Q1", 1.0)]
     assert dropped.left_out == ["1 names and their ids that no source of entities has"]
     added = build(files, unknown="add").kb
-    assert added.candidates("Ada") == [("Q1", 1.0), ("Q9", 0.75)]
+    assert added.candidates("Ada") == [("Q9", pytest.approx(3 / 5)), ("Q1", pytest.approx(2 / 5))]
     assert len(added) == 2
 
 
@@ -188,6 +188,32 @@ def test_several_lists_are_summed(build):
     assert kb.candidates("UN") == [("United Nations", 1.0)]
     more = {**files, "p.tsv": "name\tentity\tprobability\nEU\tEuropean Union\t0.4\n"}
     assert build(more).kb.candidates("EU")[0] == ("European Union", 1.0)
+
+
+@pytest.mark.parametrize("other", [{"names": ["Foo"], "count": 1}, {"names": {"Foo": 1}}, {"names": ["Foo"]}])
+def test_counts_of_several_sources_are_one(build, other):
+    """A catalogue in two files is that in one, and as one that was added."""
+    rows = [{"id": "x1", "names": ["Foo"], "count": 1000}, {"id": "x2", **other}]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    together = build({JSONL: "".join(lines)})
+    apart = build({"1.jsonl": lines[0], "2.jsonl": lines[1]})
+    assert dict(together.kb.candidates("Foo")) == {"x1": pytest.approx(1000 / 1001), "x2": pytest.approx(1 / 1001)}
+    assert apart.kb.candidates("Foo") == together.kb.candidates("Foo")
+    assert apart.left_out == together.left_out == []
+
+
+def test_links_beside_own_counts_are_one(build):
+    files = {"w.json": json.dumps(ITEM) + "\n", JSONL: json.dumps({"id": "x", "names": ["Ada"], "count": 9}) + "\n"}
+    kb = build(files).kb
+    assert dict(kb.candidates("Ada")) == {"Q1": pytest.approx(3 / 12), "x": pytest.approx(9 / 12)}
+
+
+def test_priors_above_one_are_told(build):
+    """Priors are added as they are, within a table up to 1 and across tables beyond."""
+    rows = [{"id": "x1", "names": ["Foo", "Bar"], "prior": 0.8}, {"id": "x2", "names": ["Foo"], "prior": 0.7}]
+    built = build({f"{row['id']}.jsonl": json.dumps(row) + "\n" for row in rows})
+    assert dict(built.kb.candidates("Foo")) == {"x1": pytest.approx(0.8), "x2": pytest.approx(0.7)}
+    assert "nothing; but the priors of 1 names sum up to more than 1" in built.left_out[0]
 
 
 def test_lists_without_a_first_line(build):
