@@ -110,8 +110,9 @@ class EntityKB(StoreFolder):
 
     def search(self, text: str, *, top: int = 10, vector: np.ndarray | None = None) -> list[Hit]:
         """Entities that a text may mean, each once: by its name (see `find_name`), by names of one slip (a letter too
-        many, missing, wrong, or two exchanged), by names that begin so, and by vectors near one, such as that of the
-        text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each way the best first."""
+        many, missing, wrong, or two exchanged; of a text of 4 to 64 letters), by names that begin so, and by vectors near
+        one, such as that of the text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each
+        way the best first."""
         return search_kb(self, text, top=top, vector=vector)
 
     def row(self, entity: str) -> int:
@@ -172,9 +173,12 @@ class EntityKB(StoreFolder):
     def names_beginning(self, text: str) -> Iterator[str]:
         """Names that begin with a text, as it is or with capitals at the beginning of its words."""
         key = key_of(text, case="exact")
-        for form in dict.fromkeys([key, title_case_of(key), key[:1].upper() + key[1:]] if key else []):
-            for segment in self.segments:
-                yield from segment.store.names_beginning(form)
+        try:
+            for form in dict.fromkeys([key, title_case_of(key), key[:1].upper() + key[1:]] if key else []):
+                for segment in self.segments:
+                    yield from segment.store.names_beginning(form)
+        except UnicodeEncodeError:
+            return  # as in `find_name`
 
     def verify(self, *, progress: bool = False) -> None:
         """Read all files, those of the vectors too, and compare their digests. ValueError names the file that is not
