@@ -58,6 +58,15 @@ def test_csv(build):
     assert not kb.is_person(kb.row("Q2"))
 
 
+def test_quotes_of_spreadsheets_in_tsv(build):
+    """Quoted as Excel and pandas do, and quotes that are none."""
+    text = 'id\tnames\tdescription\n001\t"Hammer ""Pro"""|Nagel\t"a ""b"" c"\n002\t"Drill ""X"""\t5" nail\n'
+    kb = build({"e.tsv": text}).kb
+    assert kb.candidates('Drill "X"') == [("002", 1.0)]
+    assert [kb.description(kb.row(x)) for x in ("001", "002")] == ['a "b" c', '5" nail']
+    assert build({"n.tsv": 'name\tentity\n"the ""end"""\t"a\nb"\n'}).kb.candidates('the "end"') == [("a b", 1.0)]
+
+
 def test_long_descriptions(build):
     """A field of .csv may be longer than Python's own limit."""
     kb = build({"e.csv": f"id,names,description\nQ1,Ada,{'x' * 200_000}\n"}).kb
@@ -82,10 +91,15 @@ def test_tsv_with_priors(build):
             {"e.jsonl": '{"id": "Q1", "names": ["Ada"], "count": %s}\n' % ("9" * 400)},
             "expected a number from 0 for count",
         ),
+        ({"e.csv": "id,names,count\nQ1,Ada,1_000\n"}, "line 2: expected a number from 0 for count, but got '1_000'"),
         ({"e.csv": "id,names,count\nQ1,Ada,many\n"}, "line 2: expected a number from 0 for count, but got 'many'"),
         ({"e.csv": "id,names,person\nQ1,Ada,perhaps\n"}, "expected 1 or 0, true or false, yes or no for person"),
         ({"e.csv": "id,names,size\nQ1,Ada,1\n"}, r"line 2: expected the columns id, names and some of .*'size'"),
         ({"e.csv": "id,names\n"}, "e.csv has no entities"),
+        ({"e.csv": "id,names,names\nQ1,Ada,Lovelace\n"}, "e.csv: expected each column once, but 'names' is there twice"),
+        ({"e.tsv": "id\tnames\tcount\tcount\n"}, "e.tsv: expected each column once, but 'count' is there twice"),
+        ({JSONL: '{"id": "a", "names": ["x"], "id": "b"}\n'}, "line 1: not JSON .expected each key once, but 'id' is there twice"),
+        ({JSONL: '{"id": "a", "names": {"x": 1, "x": 2}}\n'}, "line 1: not JSON .expected each key once, but 'x' is there twice"),
         ({"e.csv": '"id";"names"\n"Q1";"Ada"\n'}, "e.csv: expected commas between the columns"),
         ({"e.csv": "id;names\nQ1;Ada\n"}, "e.csv: expected commas .* first line is 'id;names'. Save it with commas"),
         ({JSONL: '{"id": "Q1", "names": []}\n'}, "line 1: expected one or more names, but got \\[\\]"),
