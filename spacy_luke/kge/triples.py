@@ -68,7 +68,7 @@ def read_graph(
 ) -> Graph:
     """Files of triples. exclude: `entity TAB entity` a line, or `head TAB tail TAB relation`, as `spacy luke corpus
     --pair-ids` writes it; triples of these two, in both directions, are removed from all files. ValueError for lines
-    that are no triples, with file and line, and where nothing is left to learn from."""
+    that are no triples, with file and line, and where nothing is left of what is given."""
     files = {"train": list(train), "valid": [valid] if valid else [], "test": [test] if test else []}
     names = _Names()
     triples = {}
@@ -82,11 +82,13 @@ def read_graph(
             kept_T = ~_has_pair(triples[split], pairs_P2, len(names.entities))
             excluded[split] = int((~kept_T).sum())
             triples[split] = triples[split][kept_T]
-    if not len(triples["train"]):
-        removed = f"; {excluded['train']:,} were excluded" if excluded else ""
-        raise ValueError(
-            f"Expected triples to learn from in {', '.join(map(str, train))}, but there are none{removed}."
-        )
+    for split, what in zip(TRIPLE_SPLITS, ("learn from", "choose an epoch by", "report on"), strict=True):
+        if files[split] and not len(triples[split]):
+            removed = f"; {excluded[split]:,} were excluded" if excluded else ""
+            raise ValueError(
+                f"Expected triples to {what} in {', '.join(map(str, files[split]))}, but there are none{removed}. Give "
+                f"others{'' if split == 'train' else f', or leave --{split} out'}."
+            )
     return Graph(list(names.entities), list(names.relations), triples, excluded)
 
 

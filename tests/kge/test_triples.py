@@ -126,6 +126,16 @@ def test_bad_files_are_named(tmp_path, files, message):
         read_graph([paths["train.tsv"]], valid=paths.get("valid"), exclude=paths.get("exclude"))
 
 
+@pytest.mark.parametrize(("split", "what"), [("valid", "choose an epoch by"), ("test", "report on")])
+def test_parts_without_triples(tmp_path, split, what):
+    train, part = write(tmp_path, "train.tsv", LINES), write(tmp_path, "part.tsv", "\n")
+    with pytest.raises(ValueError, match=rf"triples to {what} in .*part.tsv, but there are none.*leave --{split} out"):
+        read_graph([train], **{split: part})
+    write(tmp_path, "part.tsv", "Q1\tP1\tQ2\n")
+    with pytest.raises(ValueError, match="but there are none; 1 were excluded"):
+        read_graph([train], exclude=write(tmp_path, "pairs.tsv", "Q2\tQ1\n"), **{split: part})
+
+
 def test_absent_file(tmp_path):
     with pytest.raises(ValueError, match="There is no file of triples"):
         read_graph([tmp_path / "absent.tsv"])
