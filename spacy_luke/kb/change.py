@@ -50,7 +50,7 @@ def change_kb(
     progress: bool = False,
     most: int = MOST,
 ) -> BuiltKB:
-    """Replace entities by those of the sources that have their ids, add others, and remove entities by their ids. An
+    """Replace entities by those of the sources that have their own ids, add others, and remove entities by ids. An
     entity goes with its names and its priors: what is replaced has the names that the sources say. All is written as
     one segment, so rows change; the vectors of what stays stay, those of what was replaced are to be made again.
 
@@ -123,7 +123,7 @@ def _change(
         staging.given = set()
         if sources:
             read_sources(sources, staging, settings, progress)
-        replaced = {row for entity in staging.given if (row := kb.row(entity)) >= 0}
+        replaced = {row for x in staging.given if (row := kb.row(x)) >= 0 and kb.name_of(row) == x}
         copier.copy(kb, without=replaced | set(rows.values()))
         (new / "0").mkdir()
         sizes = write_segment(staging, new / "0", info={}, progress=progress)
@@ -133,7 +133,7 @@ def _change(
         changed = {
             "sources": [Path(source).name for source in sources],
             "replaced": len(replaced),
-            "removed": len(rows),
+            "removed": len(set(rows.values())),
             **staging.read,
         }
         info = manifest["info"]

@@ -56,6 +56,8 @@ class KBLeftOut(LeftOut):
     damage: list[str] = field(default_factory=list)  # of the first lines that were skipped
     above: int = 0  # names whose priors sum up to more than 1, and the first of them
     first_above: str = ""
+    clashes: int = 0
+    first_clash: str = ""
 
     def skip(self, error: ValueError) -> None:
         """Count a line that is not as expected, and keep what is said of the first ones."""
@@ -69,6 +71,11 @@ class KBLeftOut(LeftOut):
             self.above += 1
             self.first_above = self.first_above or name
 
+    def add_clash(self, id: str, entity: str, other: str) -> None:
+        """Count a further id that leads to an entity, and not to another one that has it, too."""
+        self.clashes += 1
+        self.first_clash = self.first_clash or f"{id!r}: {entity!r}, and not {other!r}"
+
     def lines(self) -> list[str]:
         told = [
             (self.unknown, "names and their ids that no source of entities has"),
@@ -76,6 +83,11 @@ class KBLeftOut(LeftOut):
             (self.nameless, "items without a name in the language, or without a title in the wiki"),
             (self.redirects, "redirects to nothing"),
             (self.persons, "persons that are no entities"),
+            (
+                self.clashes,
+                "Wikidata ids, titles of pages or redirects that are those of another entity, the first "
+                f"{self.first_clash}",
+            ),
         ]
         damage = [f"{self.damaged:,} lines that are not as expected, the first: {' | '.join(self.damage)}"]
         told_lines = [f"{count:,} {what}" for count, what in told if count]
@@ -133,13 +145,19 @@ class Staging:
     ) -> None:  # fmt: skip
         """once: an id that comes again in the source is an error, which names its line. Its Wikidata id, and its title
         if that is a page's, lead to it."""
-        if self.known is not None and self.known.row(entity) >= 0:
+        entity = check_id(entity)
+        if self.known is not None and (row := self.known.row(entity)) >= 0:
+            if (own := self.known.name_of(row)) != entity:
+                raise ValueError(
+                    f"The id {entity!r} is that of {own!r} in the knowledge base already, as a Wikidata id, the title of "
+                    "a page or a redirect. Give the entity another id, or, if both are one, leave it out."
+                )
             raise ValueError(
                 f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of it "
                 "can be added with a table of names; to change it, replace it (--replace)."
             )
         if self.given is not None:
-            self.given.add(check_id(entity))
+            self.given.add(entity)
         self.copy_entity(
             entity, source=source, line=line, text=text, count=count, person=person, once=once, about=about
         )

@@ -83,7 +83,7 @@ def read_graph(
             excluded[split] = int((~kept_T).sum())
             triples[split] = triples[split][kept_T]
     for split, what in zip(TRIPLE_SPLITS, ("learn from", "choose an epoch by", "report on"), strict=True):
-        if files[split] and not len(triples[split]):
+        if (files[split] or split == "train") and not len(triples[split]):
             removed = f"; {excluded[split]:,} were excluded" if excluded else ""
             raise ValueError(
                 f"Expected triples to {what} in {', '.join(map(str, files[split]))}, but there are none{removed}. Give "
