@@ -6,6 +6,7 @@ when entities are added. See `kb.files` for the files and `kb.build` for making 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,15 @@ class EntityKB(StoreFolder):
     def __repr__(self) -> str:
         return f"EntityKB({str(self.path)!r}, {len(self):,} entities, {self.n_names:,} names)"
 
-    @property
+    @cached_property
     def n_names(self) -> int:
-        """Number of names; one to which candidates were added later counts again."""
-        return sum(len(segment.store) for segment in self.segments)
+        """Number of names. Those that were added are looked up once, a second for some hundred thousand."""
+        stores = [segment.store for segment in self.segments]
+        return len(stores[0]) + sum(
+            all(other.number_of_key(name) is None for other in stores[:i])
+            for i, store in enumerate(stores[1:], start=1)
+            for name in store
+        )
 
     def candidates(self, name: str, *, top: int | None = None) -> list[Candidate]:
         """The entities that a name may mean, with p(entity | name), the best first; [] where nothing is found.

@@ -101,6 +101,16 @@ def test_compacting_changes_nothing_but_the_rows(tmp_path):
     assert everything(compact_kb(compacted).kb) == before  # in its place
 
 
+def test_a_name_of_several_segments_is_one(tmp_path):
+    kb = london(tmp_path)
+    for i in range(3):
+        kb = add(kb, tmp_path, {"id": f"C{i}", "names": ["London", f"n{i}"], **({"prior": 0.1} if i == 1 else {})})
+        assert len(kb.segments) > 1
+        assert kb.n_names == len(set(kb.names())) == i + 2
+        assert f"{i + 2} names" in repr(kb)
+    assert len(kb.segments) > 2
+
+
 def test_totals_survive_limits(tmp_path):
     """Of a name whose rare candidates were left out the priors do not sum up to 1, and stay so."""
     (tmp_path / "n.tsv").write_text("name\tentity\tcount\nx\tA\t8\nx\tB\t1\nx\tC\t1\n")
