@@ -11,7 +11,7 @@ from ..stores.sorting import MOST
 from .build import DEFAULTS, BuiltKB, KBSettings, read_sources, staged
 from .copying import Copier
 from .files import KB, VECTORS, write_manifest
-from .knowledge_base import EntityKB, hold_kb
+from .knowledge_base import EntityKB, hold_kb, tell_busy
 from .staging import Staging
 from .write import write_segment
 
@@ -72,7 +72,8 @@ def _add_to(
     kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: KBSettings, progress: bool, most: int
 ) -> BuiltKB:
     manifest = kb.manifest
-    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, kb, most) as staging:
+    busy = tell_busy(folder)
+    with write_folder_atomically(folder, busy=busy) as new, staged(new.parent, folder, settings, kb, most) as staging:
         copier = Copier(staging)
         staging.known = kb
         read_sources(sources, staging, settings, progress)
@@ -112,7 +113,8 @@ def _change(
 ) -> BuiltKB:
     rows = {entity: kb.row(entity) for entity in remove}
     manifest = kb.manifest
-    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, None, most) as staging:
+    busy = tell_busy(folder)
+    with write_folder_atomically(folder, busy=busy) as new, staged(new.parent, folder, settings, None, most) as staging:
         # Only now, when what an earlier run has left behind is swept.
         if missing := [entity for entity, row in rows.items() if row < 0]:
             raise ValueError(

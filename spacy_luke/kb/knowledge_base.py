@@ -27,12 +27,14 @@ from .segment import Segment
 @contextmanager
 def hold_kb(path: Path) -> Iterator[None]:
     """Keep others from changing the knowledge base in a folder. ValueError where another process does."""
-    busy = (
-        f"{path} is being changed by another process (build-kb --add-to, embed-entities). "
-        "Run this again when it is done."
-    )
-    with hold(path / MANIFEST, busy=busy):
+    with hold(path / MANIFEST, busy=tell_busy(path)):
         yield
+
+
+def tell_busy(path: Path) -> str:
+    return (
+        f"{path} is being made or changed by another process (build-kb, embed-entities). Run this again when it is done."
+    )
 
 
 def _check_top(top: int | None) -> None:
