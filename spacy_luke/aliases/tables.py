@@ -7,7 +7,7 @@
     occurrences         times that the name occurs, linked or not; or
     link_probability    times linked / times occurring; without either column it is 1 for each name
 
-`occurrences` and `link_probability` belong to the name, so all its rows have the same. Quotes in .tsv: see `stores.tabs`.
+`occurrences` and `link_probability` belong to the name, so all its rows have the same. Quotes in .tsv: `stores.tabs`.
 """
 
 import csv

@@ -32,9 +32,8 @@ def hold_kb(path: Path) -> Iterator[None]:
 
 
 def tell_busy(path: Path) -> str:
-    return (
-        f"{path} is being made or changed by another process (build-kb, embed-entities). Run this again when it is done."
-    )
+    """What is said of a knowledge base that another process writes."""
+    return f"{path} is being made or changed by another process (build-kb, embed-entities). Run this again after it."
 
 
 def _check_top(top: int | None) -> None:
@@ -118,9 +117,9 @@ class EntityKB(StoreFolder):
 
     def search(self, text: str, *, top: int = 10, vector: np.ndarray | None = None) -> list[Hit]:
         """Entities that a text may mean, each once: by its name (see `find_name`), by names of one slip (a letter too
-        many, missing, wrong, or two exchanged; of a text of 4 to 64 letters), by names that begin so, and by vectors near
-        one, such as that of the text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each
-        way the best first."""
+        many, missing, wrong, or two exchanged; of a text of 4 to 64 letters), by names that begin so, and by vectors
+        near one, such as that of the text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within
+        each way the best first."""
         return search_kb(self, text, top=top, vector=vector)
 
     def row(self, entity: str) -> int:

@@ -61,8 +61,8 @@ def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -
 
 
 def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
-    """Names that differ from a text in one slip, whatever their case and punctuation are; none for texts of fewer than 4
-    letters and digits, or of more than 64."""
+    """Names that differ from a text in one slip, whatever their case and punctuation are; none for texts of fewer than
+    4 letters and digits, or of more than 64."""
     letters = loose_form_of(key_of(text, case="exact"))
     if not _LEAST_LETTERS <= len(letters) <= _MOST_LETTERS:
         return

@@ -93,7 +93,7 @@ class KBLeftOut(LeftOut):
         told_lines = [f"{count:,} {what}" for count, what in told if count]
         above = (
             f"nothing; but the priors of {self.above:,} names sum up to more than 1, the first {self.first_above!r}: "
-            "priors that a source gives, or that follow from a list without weights, are added to those of other sources"
+            "priors that a source gives, or that follow from a list without weights, are added to those of others"
         )
         return [*super().lines(), *told_lines, *(damage if self.damaged else []), *([above] if self.above else [])]
 
@@ -149,8 +149,8 @@ class Staging:
         if self.known is not None and (row := self.known.row(entity)) >= 0:
             if (own := self.known.name_of(row)) != entity:
                 raise ValueError(
-                    f"The id {entity!r} is that of {own!r} in the knowledge base already, as a Wikidata id, the title of "
-                    "a page or a redirect. Give the entity another id, or, if both are one, leave it out."
+                    f"The id {entity!r} is that of {own!r} in the knowledge base already, as a Wikidata id, the title "
+                    "of a page or a redirect. Give the entity another id, or, if both are one, leave it out."
                 )
             raise ValueError(
                 f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of it "

@@ -26,7 +26,7 @@ def parse_json(text: str | bytes, **settings: Any) -> Any:
 
 
 def single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, as `object_pairs_hook`. ValueError where a key is there twice, of which JSON keeps the last."""
+    """An object of JSON, as `object_pairs_hook`. ValueError where a key is there twice: the first would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError(f"expected each key once, but {_twice([key for key, _ in pairs])!r} is there twice")

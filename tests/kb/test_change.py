@@ -178,7 +178,9 @@ def test_an_id_of_two_entities_is_told(tmp_path):
 
 
 def test_an_id_that_leads_to_one_entity_by_two_ways_is_none_of_two(tmp_path):
-    (tmp_path / "w.json").write_text('{"entity": "Q2", "redirect": "Q1"}\n{"id": "Q1", "labels": {"en": {"value": "A"}}}\n')
+    (tmp_path / "w.json").write_text(
+        '{"entity": "Q2", "redirect": "Q1"}\n{"id": "Q1", "labels": {"en": {"value": "A"}}}\n'
+    )
     rows = [{"id": "Q1", "names": ["A"], "wikidata": "Q2"}, {"id": "B", "names": ["B"], "wikidata": "Q3"}]
     sources = [tmp_path / "w.json", *(write_entities(tmp_path / name, rows) for name in ("a.jsonl", "b.jsonl"))]
     built = build_kb(sources, tmp_path / "kb")

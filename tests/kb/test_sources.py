@@ -96,10 +96,19 @@ def test_tsv_with_priors(build):
         ({"e.csv": "id,names,person\nQ1,Ada,perhaps\n"}, "expected 1 or 0, true or false, yes or no for person"),
         ({"e.csv": "id,names,size\nQ1,Ada,1\n"}, r"line 2: expected the columns id, names and some of .*'size'"),
         ({"e.csv": "id,names\n"}, "e.csv has no entities"),
-        ({"e.csv": "id,names,names\nQ1,Ada,Lovelace\n"}, "e.csv: expected each column once, but 'names' is there twice"),
+        (
+            {"e.csv": "id,names,names\nQ1,Ada,Lovelace\n"},
+            "e.csv: expected each column once, but 'names' is there twice",
+        ),
         ({"e.tsv": "id\tnames\tcount\tcount\n"}, "e.tsv: expected each column once, but 'count' is there twice"),
-        ({JSONL: '{"id": "a", "names": ["x"], "id": "b"}\n'}, "line 1: not JSON .expected each key once, but 'id' is there twice"),
-        ({JSONL: '{"id": "a", "names": {"x": 1, "x": 2}}\n'}, "line 1: not JSON .expected each key once, but 'x' is there twice"),
+        (
+            {JSONL: '{"id": "a", "names": ["x"], "id": "b"}\n'},
+            "line 1: not JSON .expected each key once, but 'id' is there twice",
+        ),
+        (
+            {JSONL: '{"id": "a", "names": {"x": 1, "x": 2}}\n'},
+            "line 1: not JSON .expected each key once, but 'x' is there twice",
+        ),
         ({"e.csv": '"id";"names"\n"Q1";"Ada"\n'}, "e.csv: expected commas between the columns"),
         ({"e.csv": "id;names\nQ1;Ada\n"}, "e.csv: expected commas .* first line is 'id;names'. Save it with commas"),
         ({JSONL: '{"id": "Q1", "names": []}\n'}, "line 1: expected one or more names, but got \\[\\]"),

@@ -66,7 +66,7 @@ def test_quotes_in_tsv_that_are_letters(tmp_path):
 
 def test_a_column_that_is_there_twice(tmp_path):
     (tmp_path / "a.csv").write_text("id,text,text\n1,A.,B.\n")
-    with pytest.raises(ValueError, match="a.csv: expected each column once, but 'text' is there twice"):
+    with pytest.raises(ValueError, match=r"a\.csv: expected each column once, but 'text' is there twice"):
         list(find(tmp_path / "a.csv"))
 
 
