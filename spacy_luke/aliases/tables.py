@@ -7,7 +7,7 @@
     occurrences         times that the name occurs, linked or not; or
     link_probability    times linked / times occurring; without either column it is 1 for each name
 
-`occurrences` and `link_probability` belong to the name, so all its rows have the same.
+`occurrences` and `link_probability` belong to the name, so all its rows have the same. Quotes in .tsv: `stores.tabs`.
 """
 
 import csv
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..stores.opening import open_source
-from ..stores.plain_text import CSV_FIELD, csv_lines, parse_json
+from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys
+from ..stores.tabs import tsv_rows
 from .counts import AliasCounts
 
 _KINDS = (".tsv", ".csv", ".jsonl")
@@ -140,7 +141,7 @@ def read_number(row: dict[str, Any], column: str, *, zero: bool, most: float | N
     came."""
     value = row[column]
     try:
-        number = float("nan") if isinstance(value, bool) else float(value)
+        number = float("nan") if isinstance(value, bool) or "_" in str(value) else float(value)
     except (TypeError, ValueError, OverflowError):  # the last one: a whole number that is too large
         number = float("nan")
     if most is None:
@@ -152,10 +153,10 @@ def read_number(row: dict[str, Any], column: str, *, zero: bool, most: float | N
 
 
 def _read_tsv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: Skip | None) -> Iterator[Row]:
-    """Fields as they are: quotes have no meaning, and only a line feed ends a line."""
+    """Only a line feed ends a line."""
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
-        fields = ((i, line.rstrip("\r\n").split("\t")) for i, line in enumerate(lines, 1) if line.strip())
-        yield from _read_columns(path, fields, columns, skip)
+        rows = (row for row in tsv_rows(lines, len(columns or ())) if row[1])
+        yield from _read_columns(path, rows, columns, skip)
 
 
 def _read_csv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: Skip | None) -> Iterator[Row]:
@@ -175,6 +176,7 @@ def _read_columns(
     given = "as columns are named" if columns is not None else "as the first line has"
     if columns is None:
         _, columns = next(lines, (0, []))
+    check_columns(path, columns)
     for line, fields in lines:
         if len(fields) != len(columns):
             told = f"{path}, line {line}: expected {len(columns)} fields, {given}, but got {len(fields)}."
@@ -195,7 +197,7 @@ def _read_jsonl(path: Path, file: BinaryIO, skip: Skip | None) -> Iterator[Row]:
             if not text.strip():
                 continue
             try:
-                row = parse_json(text)
+                row = parse_json(text, object_pairs_hook=single_keys)
             except ValueError as error:
                 _refuse(ValueError(f"{path}, line {line}: not JSON ({error})."), skip)
                 continue

@@ -28,7 +28,9 @@ def build_kb_cli(
         None, help="A knowledge base whose entities and names are taken over as they are; may be the output itself"
     ),
     replace: bool = typer.Option(
-        False, "--replace", help="With --add-to: entities that are there already give way, with their names"
+        False,
+        "--replace",
+        help="With --add-to: entities that are there already give way to those with their ids, with their names",
     ),
     remove: Path | None = typer.Option(None, help="With --add-to: file of ids of entities to remove, one a line"),
     columns: str | None = typer.Option(

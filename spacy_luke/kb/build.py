@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,13 @@ from ..aliases.counts import Limits
 from ..aliases.tables import read_table, table_kind
 from ..aliases.trie import new_trie
 from ..stores.atomic import write_folder_atomically
+from ..stores.folder import MANIFEST
 from ..stores.opening import is_dump, open_source
 from ..stores.parallel import Engine
 from ..stores.sorting import MOST
 from .files import KB, write_manifest
 from .items import Wikidata
-from .knowledge_base import EntityKB
+from .knowledge_base import EntityKB, hold_kb, tell_busy
 from .sources import stage_entities, stage_names, stage_persons, stage_ppr
 from .staging import NO_LIMITS, ON_UNKNOWN, Staging
 from .wikidata import stage_wikidata
@@ -82,12 +83,16 @@ def build_kb(
 
     sources: files and folders, as docs/howto/knowledge-base.md lists them; all dumps among them are parts of one.
     most: entities or names in memory, before they go to temporary files beside `folder`. ValueError for bad sources,
-    and where no entity or no name is left.
+    where no entity or no name is left, and where another process makes or changes a knowledge base in `folder`.
     """
     folder = Path(folder)
     KB.check_replaceable(folder)
     new_trie()  # a missing library is told before the work
-    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, None, most) as staging:
+    with (
+        hold_kb(folder) if (folder / MANIFEST).is_file() else nullcontext(),
+        write_folder_atomically(folder, busy=tell_busy(folder)) as new,
+        staged(new.parent, folder, settings, None, most) as staging,
+    ):
         read_sources(sources, staging, settings, progress)
         (new / "0").mkdir()
         info = {"sources": [Path(source).name for source in sources], **staging.read}

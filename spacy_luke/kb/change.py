@@ -11,7 +11,7 @@ from ..stores.sorting import MOST
 from .build import DEFAULTS, BuiltKB, KBSettings, read_sources, staged
 from .copying import Copier
 from .files import KB, VECTORS, write_manifest
-from .knowledge_base import EntityKB, hold_kb
+from .knowledge_base import EntityKB, hold_kb, tell_busy
 from .staging import Staging
 from .write import write_segment
 
@@ -50,7 +50,7 @@ def change_kb(
     progress: bool = False,
     most: int = MOST,
 ) -> BuiltKB:
-    """Replace entities by those of the sources that have their ids, add others, and remove entities by their ids. An
+    """Replace entities by those of the sources that have their own ids, add others, and remove entities by ids. An
     entity goes with its names and its priors: what is replaced has the names that the sources say. All is written as
     one segment, so rows change; the vectors of what stays stay, those of what was replaced are to be made again.
 
@@ -72,7 +72,8 @@ def _add_to(
     kb: EntityKB, sources: Sequence[str | Path], folder: Path, settings: KBSettings, progress: bool, most: int
 ) -> BuiltKB:
     manifest = kb.manifest
-    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, kb, most) as staging:
+    busy = tell_busy(folder)
+    with write_folder_atomically(folder, busy=busy) as new, staged(new.parent, folder, settings, kb, most) as staging:
         copier = Copier(staging)
         staging.known = kb
         read_sources(sources, staging, settings, progress)
@@ -95,9 +96,10 @@ def _add_to(
         info = {**manifest["info"], "added": [*manifest["info"].get("added", []), added]}
         segments = [*manifest["segments"][:first], sizes]
         write_manifest(new, {**base.manifest, "segments": segments, "info": info})
-        told = staging.left_out.lines()
         _check_unchanged(kb)
-    return _told(EntityKB.open(folder), staging, told, first)
+    larger = EntityKB.open(folder)
+    _check_sums(larger, staging, first)
+    return BuiltKB(larger, staging.read, staging.left_out.lines())
 
 
 def _change(
@@ -111,7 +113,8 @@ def _change(
 ) -> BuiltKB:
     rows = {entity: kb.row(entity) for entity in remove}
     manifest = kb.manifest
-    with write_folder_atomically(folder) as new, staged(new.parent, folder, settings, None, most) as staging:
+    busy = tell_busy(folder)
+    with write_folder_atomically(folder, busy=busy) as new, staged(new.parent, folder, settings, None, most) as staging:
         # Only now, when what an earlier run has left behind is swept.
         if missing := [entity for entity, row in rows.items() if row < 0]:
             raise ValueError(
@@ -122,7 +125,7 @@ def _change(
         staging.given = set()
         if sources:
             read_sources(sources, staging, settings, progress)
-        replaced = {row for entity in staging.given if (row := kb.row(entity)) >= 0}
+        replaced = {row for x in staging.given if (row := kb.row(x)) >= 0 and kb.name_of(row) == x}
         copier.copy(kb, without=replaced | set(rows.values()))
         (new / "0").mkdir()
         sizes = write_segment(staging, new / "0", info={}, progress=progress)
@@ -132,7 +135,7 @@ def _change(
         changed = {
             "sources": [Path(source).name for source in sources],
             "replaced": len(replaced),
-            "removed": len(rows),
+            "removed": len(set(rows.values())),
             **staging.read,
         }
         info = manifest["info"]
@@ -190,12 +193,10 @@ def _check_unchanged(kb: EntityKB) -> None:
         raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
 
 
-def _told(kb: EntityKB, staging: Staging, told: list[str], number: int) -> BuiltKB:
-    """Names whose priors now sum up to more than 1 are told: some of them are shares, and others were given."""
+def _check_sums(kb: EntityKB, staging: Staging, number: int) -> None:
+    """Of the names of the new segment, with their candidates in all."""
+    staging.left_out.above, staging.left_out.first_above = 0, ""
     if all(entry.get("shares") == entry["names"] for entry in kb.manifest["segments"]):
-        return BuiltKB(kb, staging.read, told)
-    above = sum(sum(prior for _, prior in kb.candidate_rows(name)) > 1.0001 for name in kb.segments[number].store)
-    if above:
-        what = "some are shares of counts, and others are given as they are"
-        told = [*told, f"nothing; but the priors of {above:,} names sum up to more than 1: {what}"]
-    return BuiltKB(kb, staging.read, told)
+        return
+    for name in kb.segments[number].store:
+        staging.left_out.check_sum(name, (prior for _, prior in kb.candidate_rows(name)))

@@ -12,14 +12,12 @@ _LEAST = 1e-5  # shares that float32 may lose
 
 
 class Copier:
-    """Stages segments. Made before the sources that are staged with them, whose counts belong to those of the
-    segments, so that p(entity | name) is the share of both."""
+    """Stages segments. Made before the sources that are staged with them."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
         self._counted = staging.add_group(SourceGroup(_TITLE, "count", unknown="add"))
         self._merged = staging.add_group(SourceGroup(_TITLE, "merged", unknown="add"))
-        staging.joined = self._counted
 
     def copy(self, kb: EntityKB, *, first: int = 0, without: Container[int] = ()) -> None:
         """first: segment; without: rows of entities that are left out, with their names."""
@@ -52,6 +50,6 @@ class Copier:
             self._staging.add_key(name, kb.name_of(row), group=group, weight=weight)
         rest = 1 - fsum(
             prior for _, prior in found
-        )  # of candidates that the limits left out; below 0 where several lists gave the priors
+        )  # of candidates that the limits left out; below 0 where several lists gave counts, before these were one
         if total and kept and abs(rest) > _LEAST:
             self._staging.add_rest(name, group=self._counted, weight=rest * total)

@@ -6,6 +6,7 @@ when entities are added. See `kb.files` for the files and `kb.build` for making 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from .segment import Segment
 @contextmanager
 def hold_kb(path: Path) -> Iterator[None]:
     """Keep others from changing the knowledge base in a folder. ValueError where another process does."""
-    busy = (
-        f"{path} is being changed by another process (build-kb --add-to, embed-entities). "
-        "Run this again when it is done."
-    )
-    with hold(path / MANIFEST, busy=busy):
+    with hold(path / MANIFEST, busy=tell_busy(path)):
         yield
+
+
+def tell_busy(path: Path) -> str:
+    """What is said of a knowledge base that another process writes."""
+    return f"{path} is being made or changed by another process (build-kb, embed-entities). Run this again after it."
 
 
 def _check_top(top: int | None) -> None:
@@ -68,10 +70,15 @@ class EntityKB(StoreFolder):
     def __repr__(self) -> str:
         return f"EntityKB({str(self.path)!r}, {len(self):,} entities, {self.n_names:,} names)"
 
-    @property
+    @cached_property
     def n_names(self) -> int:
-        """Number of names; one to which candidates were added later counts again."""
-        return sum(len(segment.store) for segment in self.segments)
+        """Number of names. Those that were added are looked up once, a second for some hundred thousand."""
+        stores = [segment.store for segment in self.segments]
+        return len(stores[0]) + sum(
+            all(other.number_of_key(name) is None for other in stores[:i])
+            for i, store in enumerate(stores[1:], start=1)
+            for name in store
+        )
 
     def candidates(self, name: str, *, top: int | None = None) -> list[Candidate]:
         """The entities that a name may mean, with p(entity | name), the best first; [] where nothing is found.
@@ -110,8 +117,9 @@ class EntityKB(StoreFolder):
 
     def search(self, text: str, *, top: int = 10, vector: np.ndarray | None = None) -> list[Hit]:
         """Entities that a text may mean, each once: by its name (see `find_name`), by names of one slip (a letter too
-        many, missing, wrong, or two exchanged), by names that begin so, and by vectors near one, such as that of the
-        text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within each way the best first."""
+        many, missing, wrong, or two exchanged; of a text of 4 to 64 letters), by names that begin so, and by vectors
+        near one, such as that of the text by the encoder that made the knowledge base's (`TextEncoder.encode`). Within
+        each way the best first."""
         return search_kb(self, text, top=top, vector=vector)
 
     def row(self, entity: str) -> int:
@@ -172,9 +180,12 @@ class EntityKB(StoreFolder):
     def names_beginning(self, text: str) -> Iterator[str]:
         """Names that begin with a text, as it is or with capitals at the beginning of its words."""
         key = key_of(text, case="exact")
-        for form in dict.fromkeys([key, title_case_of(key), key[:1].upper() + key[1:]] if key else []):
-            for segment in self.segments:
-                yield from segment.store.names_beginning(form)
+        try:
+            for form in dict.fromkeys([key, title_case_of(key), key[:1].upper() + key[1:]] if key else []):
+                for segment in self.segments:
+                    yield from segment.store.names_beginning(form)
+        except UnicodeEncodeError:
+            return  # as in `find_name`
 
     def verify(self, *, progress: bool = False) -> None:
         """Read all files, those of the vectors too, and compare their digests. ValueError names the file that is not

@@ -16,6 +16,7 @@ _MARKED = "".join(chr(code) for code in range(0xDF, 0x180) if chr(code).islower(
 _SCRIPTS = range(0x370, 0x1100)  # from Greek to Georgian: alphabets, each within some blocks of so many characters
 _BLOCK_LETTERS = 0x80
 _LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
+_MOST_LETTERS = 64  # few names have more, and slips are as many as letters, each as long as the text
 _BLOCK = 1 << 15  # vectors in memory at once
 
 
@@ -60,9 +61,10 @@ def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -
 
 
 def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
-    """Names that differ from a text in one slip, whatever their case and punctuation are."""
+    """Names that differ from a text in one slip, whatever their case and punctuation are; none for texts of fewer than
+    4 letters and digits, or of more than 64."""
     letters = loose_form_of(key_of(text, case="exact"))
-    if len(letters) < _LEAST_LETTERS:
+    if not _LEAST_LETTERS <= len(letters) <= _MOST_LETTERS:
         return
     for other in sorted(_slips(letters)):
         for segment in kb.segments:

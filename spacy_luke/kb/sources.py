@@ -6,7 +6,8 @@ Entities, .csv, .tsv or .jsonl, plain, .gz or .bz2; further columns are errors:
     id              any text
     names           .jsonl: a list, or an object that has the count of each; .csv and .tsv: separated by |
     description     optional: what the entity is, best in one sentence
-    count           optional: how often it is linked, or another measure of how often names mean it; below 1 counts as 1
+    count           optional: how often it is linked, or another measure of how often names mean it; below 1 counts as
+                    1; added to the counts of other sources
     prior           optional: p(entity | name) for each of its names, which must not sum up to more than 1 for a name
     person          optional: 1, true or yes for a person; 0, false, no or nothing for another entity
     title           optional: what people call it; without it the id where a name is part of that ("Paris, Texas"), or

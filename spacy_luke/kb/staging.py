@@ -5,7 +5,8 @@ They go to sorted runs in temporary files (see `stores.sorting`), from which `kb
 p(entity | name) is min(1, sum over the groups of sources of p), as deep-ed combines its lists (data_gen/indexes/
 yago_crosswikis_wiki.lua). Within a group it is the entity's share of the name's weights ("count"), the weight itself
 ("probability") or the same for all entities of the name ("uniform"); "merged": the weight itself, which a knowledge
-base had already.
+base had already. All counts are one group, whichever sources they are from: a catalogue in several files is that in
+one, and what is added counts as what was there.
 """
 
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..aliases.counts import LeftOut, Limits
+from ..aliases.tables import SLACK
 from ..annotations import NIL
 from ..stores.sorting import MOST, SortedLines, SortedSums
 from ..text.forms import key_of, units
@@ -31,15 +33,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class SourceGroup(NamedTuple):
-    """Weights that make up one p(entity | name). links: they are links in texts, which entities are counted by too.
-    unknown: what becomes of an id that no source of entities has: "error", "add" it, or "drop" its name. part_of:
-    another group whose weights these belong to."""
+    """Weights of one source; those of all groups of counts make up one p(entity | name), of others each its own. links:
+    they are links in texts, which entities are counted by too. unknown: what becomes of an id that no source of
+    entities has: "error", "add" it, or "drop" its name."""
 
     title: str
     kind: str
     links: bool = False
     unknown: str = "error"
-    part_of: int | None = None
 
 
 @dataclass
@@ -53,12 +54,27 @@ class KBLeftOut(LeftOut):
     persons: int = 0
     damaged: int = 0
     damage: list[str] = field(default_factory=list)  # of the first lines that were skipped
+    above: int = 0  # names whose priors sum up to more than 1, and the first of them
+    first_above: str = ""
+    clashes: int = 0
+    first_clash: str = ""
 
     def skip(self, error: ValueError) -> None:
         """Count a line that is not as expected, and keep what is said of the first ones."""
         self.damaged += 1
         if len(self.damage) < SHOWN:
             self.damage.append(str(error))
+
+    def check_sum(self, name: str, priors: Iterable[float]) -> None:
+        """Count a name whose priors sum up to more than 1."""
+        if sum(priors) > 1 + SLACK:
+            self.above += 1
+            self.first_above = self.first_above or name
+
+    def add_clash(self, id: str, entity: str, other: str) -> None:
+        """Count a further id that leads to an entity, and not to another one that has it, too."""
+        self.clashes += 1
+        self.first_clash = self.first_clash or f"{id!r}: {entity!r}, and not {other!r}"
 
     def lines(self) -> list[str]:
         told = [
@@ -67,17 +83,25 @@ class KBLeftOut(LeftOut):
             (self.nameless, "items without a name in the language, or without a title in the wiki"),
             (self.redirects, "redirects to nothing"),
             (self.persons, "persons that are no entities"),
+            (
+                self.clashes,
+                "Wikidata ids, titles of pages or redirects that are those of another entity, the first "
+                f"{self.first_clash}",
+            ),
         ]
         damage = [f"{self.damaged:,} lines that are not as expected, the first: {' | '.join(self.damage)}"]
         told_lines = [f"{count:,} {what}" for count, what in told if count]
-        return [*super().lines(), *told_lines, *(damage if self.damaged else [])]
+        above = (
+            f"nothing; but the priors of {self.above:,} names sum up to more than 1, the first {self.first_above!r}: "
+            "priors that a source gives, or that follow from a list without weights, are added to those of others"
+        )
+        return [*super().lines(), *told_lines, *(damage if self.damaged else []), *([above] if self.above else [])]
 
 
 @dataclass
 class Staging:
     """What the sources of a knowledge base have. output: where it will lie; existing: what it will be added to; known:
-    whose entities are errors in the sources. joined: a group whose weights those of all groups of counts belong
-    to."""
+    whose entities are errors in the sources."""
 
     folder: Path
     output: Path
@@ -98,7 +122,6 @@ class Staging:
         self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)
         self._mentions_of: list[bool] = []
         self.known: EntityKB | None = None
-        self.joined: int | None = None
         self.skips = False  # whether lines that are not as expected are skipped
         self.read_names = 0  # names with their entities that sources had
         self.given: set[str] | None = None  # the ids of the sources' entities, where they are asked for
@@ -107,8 +130,6 @@ class Staging:
         """The number of a group, which names are added by."""
         assert group.kind in _KINDS, group
         assert group.unknown in ON_UNKNOWN, group
-        if group.kind == "count" and group.part_of is None:
-            group = group._replace(part_of=self.joined)
         self.groups.append(group)
         self._mentions_of.append(group.unknown == "add" or self.existing is not None)
         return len(self.groups) - 1
@@ -124,13 +145,19 @@ class Staging:
     ) -> None:  # fmt: skip
         """once: an id that comes again in the source is an error, which names its line. Its Wikidata id, and its title
         if that is a page's, lead to it."""
-        if self.known is not None and self.known.row(entity) >= 0:
+        entity = check_id(entity)
+        if self.known is not None and (row := self.known.row(entity)) >= 0:
+            if (own := self.known.name_of(row)) != entity:
+                raise ValueError(
+                    f"The id {entity!r} is that of {own!r} in the knowledge base already, as a Wikidata id, the title "
+                    "of a page or a redirect. Give the entity another id, or, if both are one, leave it out."
+                )
             raise ValueError(
                 f"The entity {entity!r} is in the knowledge base already. Leave it out to add others; new names of it "
                 "can be added with a table of names; to change it, replace it (--replace)."
             )
         if self.given is not None:
-            self.given.add(check_id(entity))
+            self.given.add(entity)
         self.copy_entity(
             entity, source=source, line=line, text=text, count=count, person=person, once=once, about=about
         )

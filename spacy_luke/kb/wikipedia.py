@@ -52,7 +52,7 @@ def stage_dump(
     title = ", ".join(path.name for path in paths)
     source = staging.add_source(title)
     links = staging.add_group(SourceGroup(title, "count", True, unknown))
-    others = staging.add_group(SourceGroup(title, "count", False, "drop", links))
+    others = staging.add_group(SourceGroup(title, "count", False, "drop"))
     wanted = {name.casefold() for name in (*TEMPLATES, *templates)}
     pages: Iterator[PageFacts]
     if engine is None:

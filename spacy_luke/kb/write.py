@@ -21,6 +21,7 @@ from .names import Name, write_names
 from .record import About
 from .staging import REST, SourceGroup, Staging
 
+_COUNTS, _ALL_COUNTS = -1, SourceGroup("counts", "count")  # all groups of counts are one
 _RUNS = 16  # texts of a trie that is built at once, in those that are sorted at once
 
 
@@ -35,6 +36,7 @@ def write_segment(staging: Staging, folder: Path, *, info: dict[str, Any], progr
     forms.warn(titles.get, what="ids of entities")
     target_R = _follow(staging, redirects, titles)
     np.save(folder / "redirect_numbers.npy", target_R.astype("<u4"))
+    _count_clashes(staging, titles, redirects, target_R)
     count_T = _write_entities(staging, records, folder, titles, redirects, target_R)
     links_T = np.zeros(len(titles), np.float64)
     names = _merge_names(staging, titles, redirects, target_R, links_T)
@@ -47,15 +49,22 @@ def write_segment(staging: Staging, folder: Path, *, info: dict[str, Any], progr
 
 
 def _write_redirects(staging: Staging) -> Iterator[str]:
-    """The titles of redirects in order, each once; they go to a file together with where they lead."""
+    """The titles of redirects in order, each once; all go to a file together with where they lead."""
     last = None
     with (staging.folder / "targets").open("w", encoding="utf8", newline="\n") as file:
         for line in staging.redirects:
             title = line[: line.index("\t")]
+            file.write(line)
             if title != last:
-                file.write(line)
                 yield title
             last = title
+
+
+def _read_redirects(staging: Staging) -> Iterator[tuple[str, str]]:
+    with (staging.folder / "targets").open(encoding="utf8", newline="\n") as file:
+        for line in file:
+            title, _, target = line[:-1].partition("\t")
+            yield title, target
 
 
 def _write_records(staging: Staging, records: Path, redirects: Trie, progress: bool) -> Iterator[str]:
@@ -125,16 +134,19 @@ def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, About, s
 
 
 def _follow(staging: Staging, redirects: Trie, titles: Trie) -> np.ndarray:
-    """int64 (R,): the numbers of the entities that redirects lead to, NONE where they lead nowhere or in a circle."""
+    """int64 (R,): the numbers of the entities that redirects lead to, NONE where they lead nowhere or in a circle. Of
+    several the first counts."""
     row_R = np.full(len(redirects), NONE, np.int64)
     next_R = np.full(len(redirects), -1, np.int64)
-    with (staging.folder / "targets").open(encoding="utf8", newline="\n") as file:
-        for line in file:
-            title, _, target = line[:-1].partition("\t")
-            if (row := titles.get(target)) is not None:
-                row_R[redirects[title]] = row
-            elif (hop := redirects.get(target)) is not None:
-                next_R[redirects[title]] = hop
+    last = None
+    for title, target in _read_redirects(staging):
+        if title == last:
+            continue
+        last = title
+        if (row := titles.get(target)) is not None:
+            row_R[redirects[title]] = row
+        elif (hop := redirects.get(target)) is not None:
+            next_R[redirects[title]] = hop
     while True:
         open_R = np.flatnonzero((row_R == NONE) & (next_R >= 0))
         known = open_R[row_R[next_R[open_R]] != NONE]
@@ -143,6 +155,22 @@ def _follow(staging: Staging, redirects: Trie, titles: Trie) -> np.ndarray:
         row_R[known] = row_R[next_R[known]]
     staging.left_out.redirects = int((row_R == NONE).sum())
     return row_R
+
+
+def _count_clashes(staging: Staging, titles: Trie, redirects: Trie, target_R: np.ndarray) -> None:
+    """Of redirects that do not lead where they say: what was there already goes first, then own ids."""
+    existing = staging.existing
+    for title, target in _read_redirects(staging):
+        number = _number_of(target, titles, redirects, target_R, existing)
+        found = _number_of(title, titles, redirects, target_R, None)
+        if number < 0 or found < 0:
+            continue
+        if existing is not None and (row := existing.row(title)) >= 0:
+            found_id, id = existing.name_of(row), titles.restore_key(number)
+            if found_id != id:
+                staging.left_out.add_clash(title, found_id, id)
+        elif found != number:
+            staging.left_out.add_clash(title, titles.restore_key(found), titles.restore_key(number))
 
 
 def _write_entities(
@@ -240,17 +268,18 @@ def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging
     priors: dict[int, float] = {}
     weights_of: dict[int, dict[int, float]] = {}
     for of, number, one in found:
-        whole = groups[of].part_of
-        weights = weights_of.setdefault(of if whole is None else whole, {})
+        weights = weights_of.setdefault(_COUNTS if groups[of].kind == "count" else of, {})
         weights[number] = weights.get(number, 0) + one
-    for group in sorted(weights_of):
-        _add_shares(priors, name, weights_of[group], groups[group], staging)
+    for of in sorted(weights_of):
+        _add_shares(priors, name, weights_of[of], _ALL_COUNTS if of == _COUNTS else groups[of], staging)
     if not priors:
         return None
     best = sorted(priors.items(), key=lambda pair: (-pair[1], titles.restore_key(pair[0])))
     if limits.max_candidates is not None and len(best) > limits.max_candidates:
         staging.left_out.extra_candidates += len(best) - limits.max_candidates
         best = best[: limits.max_candidates]
+    if len(weights_of) > 1 or "merged" in kinds:
+        staging.left_out.check_sum(name, (prior for _, prior in best))
     total = weight if kinds == {"count"} else 0.0
     return Name(name, weight, total, [number for number, _ in best], [prior for _, prior in best])
 

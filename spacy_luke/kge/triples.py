@@ -1,7 +1,8 @@
 """Reading knowledge graphs: triples by name or OpenKE's numbers, plain or .gz; facts that must not be learnt are
 removed.
 
-train.tsv      head TAB relation TAB tail, names, a triple a line, no line that names columns (FB15k-237, CoDEx)
+train.tsv      head TAB relation TAB tail, names, a triple a line, no line that names columns (FB15k-237, CoDEx);
+               quotes as in other .tsv (see `stores.tabs`), but a line is a triple
 train2id.txt   OpenKE and ERNIE: the number of triples, then `head tail relation` as numbers from 0; names from
                entity2id.txt and relation2id.txt beside it (their number, then name TAB number), where they are there
 """
@@ -18,6 +19,7 @@ import numpy as np
 
 from ..stores.opening import open_source
 from ..stores.plain_text import not_utf8, read_text
+from ..stores.tabs import split_tabs
 
 TRIPLE_SPLITS = ("train", "valid", "test")
 _HEADERS = (  # first lines that name columns, in small letters
@@ -66,7 +68,7 @@ def read_graph(
 ) -> Graph:
     """Files of triples. exclude: `entity TAB entity` a line, or `head TAB tail TAB relation`, as `spacy luke corpus
     --pair-ids` writes it; triples of these two, in both directions, are removed from all files. ValueError for lines
-    that are no triples, with file and line, and where nothing is left to learn from."""
+    that are no triples, with file and line, and where nothing is left of what is given."""
     files = {"train": list(train), "valid": [valid] if valid else [], "test": [test] if test else []}
     names = _Names()
     triples = {}
@@ -80,11 +82,13 @@ def read_graph(
             kept_T = ~_has_pair(triples[split], pairs_P2, len(names.entities))
             excluded[split] = int((~kept_T).sum())
             triples[split] = triples[split][kept_T]
-    if not len(triples["train"]):
-        removed = f"; {excluded['train']:,} were excluded" if excluded else ""
-        raise ValueError(
-            f"Expected triples to learn from in {', '.join(map(str, train))}, but there are none{removed}."
-        )
+    for split, what in zip(TRIPLE_SPLITS, ("learn from", "choose an epoch by", "report on"), strict=True):
+        if (files[split] or split == "train") and not len(triples[split]):
+            removed = f"; {excluded[split]:,} were excluded" if excluded else ""
+            raise ValueError(
+                f"Expected triples to {what} in {', '.join(map(str, files[split]))}, but there are none{removed}. Give "
+                f"others{'' if split == 'train' else f', or leave --{split} out'}."
+            )
     return Graph(list(names.entities), list(names.relations), triples, excluded)
 
 
@@ -170,7 +174,7 @@ def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray
     entities, relations = names.entities, names.relations
     for i, line in enumerate(lines, start=1):
         try:
-            parts = line.decode("utf8").rstrip("\r").split("\t")
+            parts = split_tabs(line.decode("utf8"))
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}, line {i}: {not_utf8(error, path)}") from error
         if (
@@ -180,7 +184,7 @@ def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray
         ):
             raise ValueError(f"{path}, line 1: expected a triple, but {parts} names columns. Remove this line.")
         if len(parts) != 3 or not all(parts) or parts != [part.strip() for part in parts]:
-            if parts == [""]:
+            if not parts:
                 continue
             raise ValueError(
                 f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}. Names have "
@@ -220,7 +224,7 @@ def _read_pairs(path: Path, names: _Names) -> tuple[np.ndarray, dict[str, int]]:
     pairs: set[tuple[str, str]] = set()
     found = []
     for i, line in enumerate((line for line in read_text(path).splitlines() if line), start=1):
-        head, tail, *more = line.split("\t") if "\t" in line else (line, "")
+        head, tail, *more = split_tabs(line) if "\t" in line else (line, "")
         if not (head and tail) or len(more) > 1 or (more and tail in names.relations):
             raise ValueError(
                 f"{path}, line {i}: expected `entity TAB entity` or `head TAB tail TAB relation`, but got {line!r}."

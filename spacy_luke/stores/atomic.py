@@ -13,6 +13,7 @@ disk that machines share, a free lock may mean nothing; it goes when nothing in 
 
 import ctypes
 import errno
+import glob
 import os
 import platform
 import shutil
@@ -55,19 +56,22 @@ def write_atomically(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def write_folder_atomically(folder: Path) -> Iterator[Path]:
+def write_folder_atomically(folder: Path, *, busy: str | None = None) -> Iterator[Path]:
     """Gives an empty temporary folder; when the block ends well, it takes the place of `folder`, at once where the
     system can exchange two names (Linux).
 
     On any error the temporary folder goes and the old one stays as it was. Everything in the old folder goes, so the
     caller checks that it may. The folder around the temporary one is hidden and goes too: the place for other files
-    that are needed meanwhile.
+    that are needed meanwhile. busy: a ValueError with this text where another process writes the same folder; None: the
+    last one stays.
     """
     folder = Path(folder).resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     mend(folder)
     held = HeldFolder(folder)
     try:
+        if busy is not None and held.has_rivals():
+            raise ValueError(busy)
         held.path.mkdir()
         with _disk_errors(folder):
             yield held.path
@@ -92,6 +96,11 @@ class HeldFolder:
                 self.folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".new", dir=place.parent))
             self._lock = _take(self.folder / LOCK)
         self.path = self.folder / place.name
+
+    def has_rivals(self) -> bool:
+        """Whether others hold such a folder for the same place: of two at least the second sees the other one."""
+        beside = self.folder.parent.glob(f".{glob.escape(self.path.name)}.{'?' * 8}.new/{LOCK}")
+        return any(path.parent != self.folder and _is_held(path) for path in beside)
 
     @classmethod
     def temporary(cls) -> "HeldFolder":
@@ -234,6 +243,17 @@ def _remove_if_left(folder: Path) -> None:
             _remove(folder)
     finally:
         os.close(lock)
+
+
+def _is_held(lock: Path) -> bool:
+    if fcntl is None:
+        return False
+    try:
+        with lock.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # else it is gone, another user's, or on a disk without locks
+        return isinstance(error, BlockingIOError)
+    return False
 
 
 def _machine() -> bytes:

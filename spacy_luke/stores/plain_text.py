@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,27 @@ def parse_json(text: str | bytes, **settings: Any) -> Any:
         return json.loads(text, **settings)
     except RecursionError:
         raise json.JSONDecodeError("the values are nested too deeply", "", 0) from None
+
+
+def single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, as `object_pairs_hook`. ValueError where a key is there twice: the first would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"expected each key once, but {_twice([key for key, _ in pairs])!r} is there twice")
+    return found
+
+
+def check_columns(path: Path | str, columns: Sequence[str]) -> None:
+    """ValueError where a table has two columns of one name, of which nobody could say which is meant."""
+    if len(set(columns)) < len(columns):
+        raise ValueError(
+            f"{path}: expected each column once, but {_twice(columns)!r} is there twice: the columns are "
+            f"{list(columns[:20])}."
+        )
+
+
+def _twice(names: Sequence[str]) -> str:
+    return next(name for i, name in enumerate(names) if name in names[:i])
 
 
 def printable_name(path: Path) -> str:

@@ -7,14 +7,16 @@ ValueError.
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
 from ..readers.docbin import read_docbins
-from ..stores.plain_text import CSV_FIELD, csv_lines, parse_json
+from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys
+from ..stores.tabs import tsv_rows
 from .given_texts import InputItem, UnreadText, as_item, unread_record
 
 MOST_BYTES = 1 << 26  # of a line; a longer one is not held in memory
@@ -58,7 +60,7 @@ def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[
             yield line
             continue
         try:
-            data = parse_json(line)
+            data = parse_json(line, object_pairs_hook=single_keys)
         except ValueError as error:
             yield UnreadText(place, place, f"expected a JSON object, but {line[:60]!r} is none: {error}.")
             continue
@@ -71,11 +73,14 @@ def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[
 
 
 def read_commas(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
-    return _read_table(file, name, fields, delimiter=",")
+    with _text_of(file, newline="") as text:
+        lines = csv_lines(name, text, known=(fields.text, fields.id))
+        yield from _read_table(csv.reader(lines, strict=True), name, fields)
 
 
 def read_tabs(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
-    return _read_table(file, name, fields, delimiter="\t")
+    with _text_of(file, newline="\n") as text:
+        yield from _read_table((row for _, row in tsv_rows(text)), name, fields)
 
 
 def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
@@ -150,40 +155,44 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[str, str | UnreadText]]:
             yield place, line
 
 
-def _read_table(file: BinaryIO, name: str, fields: InputFields, *, delimiter: str) -> Iterator[InputItem]:
-    """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
+@contextmanager
+def _text_of(file: BinaryIO, *, newline: str) -> Iterator[TextIO]:
+    """The text of a table, whose file stays open."""
     csv.field_size_limit(CSV_FIELD)
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline=newline)
     try:
-        lines = text if delimiter != "," else csv_lines(name, text, known=(fields.text, fields.id))
-        rows = csv.reader(lines, delimiter=delimiter, strict=True)
-        header = _header(name, rows)
-        _columns(name, header, fields)
-        number = 0
-        while True:
-            number += 1
-            place = f"{name}:{number}"
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield UnreadText(place, place, f"expected a row of a table, but {error}.")
-                continue
-            if row and len(row) != len(header):
-                told = f"expected {len(header)} columns, as in the first line, but this row has {len(row)}."
-                yield UnreadText(place, place, told)
-                continue
-            if not row:  # a blank line
-                continue
-            data = dict(zip(header, row, strict=True))
-            if not _is_text(data[fields.text]):
-                told = "expected UTF-8, but the text is in another encoding."
-                yield unread_record(data.get(fields.id), place, told)
-                continue
-            yield as_item(data[fields.text], data.get(fields.id), place, fields=fields.along(data))
+        yield text
     finally:
         text.detach()
+
+
+def _read_table(rows: Iterator[list[str]], name: str, fields: InputFields) -> Iterator[InputItem]:
+    """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
+    header = _header(name, rows)
+    _columns(name, header, fields)
+    number = 0
+    while True:
+        number += 1
+        place = f"{name}:{number}"
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield UnreadText(place, place, f"expected a row of a table, but {error}.")
+            continue
+        if row and len(row) != len(header):
+            told = f"expected {len(header)} columns, as in the first line, but this row has {len(row)}."
+            yield UnreadText(place, place, told)
+            continue
+        if not row:  # a blank line
+            continue
+        data = dict(zip(header, row, strict=True))
+        if not _is_text(data[fields.text]):
+            told = "expected UTF-8, but the text is in another encoding."
+            yield unread_record(data.get(fields.id), place, told)
+            continue
+        yield as_item(data[fields.text], data.get(fields.id), place, fields=fields.along(data))
 
 
 def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
@@ -195,6 +204,7 @@ def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
 
 def _columns(name: str, header: list[str], fields: InputFields) -> list[str]:
     """Those that are read."""
+    check_columns(name, header)
     if fields.text not in header:
         raise ValueError(
             f"{name}: expected a column {fields.text!r} with the texts, but the columns are {header[:20]}. Say which "

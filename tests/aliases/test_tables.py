@@ -90,7 +90,8 @@ HEADER = "name\tentity\tcount\toccurrences"
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["York\tYork\t3", "York\tYork\t3"], r"line 2: expected the columns name, entity"),
+        (["York\tNew York\t3", "York\tYork\t3"], r"line 2: expected the columns name, entity"),
+        (["York\tYork\t3"], r"each column once, but 'York' is there twice: the columns are \['York', 'York', '3'\]"),
         (["name\tentity", "York\tYork"], r"line 2: expected the columns name, entity, one of \('count'"),
         (["name\tentity\tcount\tprobability", "a\tb\t1\t1"], "one of"),
         (["name\tentity\tcount\tpage", "a\tb\t1\t1"], "got .*'page'"),

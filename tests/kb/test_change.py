@@ -101,6 +101,16 @@ def test_compacting_changes_nothing_but_the_rows(tmp_path):
     assert everything(compact_kb(compacted).kb) == before  # in its place
 
 
+def test_a_name_of_several_segments_is_one(tmp_path):
+    kb = london(tmp_path)
+    for i in range(3):
+        kb = add(kb, tmp_path, {"id": f"C{i}", "names": ["London", f"n{i}"], **({"prior": 0.1} if i == 1 else {})})
+        assert len(kb.segments) > 1
+        assert kb.n_names == len(set(kb.names())) == i + 2
+        assert f"{i + 2} names" in repr(kb)
+    assert len(kb.segments) > 2
+
+
 def test_totals_survive_limits(tmp_path):
     """Of a name whose rare candidates were left out the priors do not sum up to 1, and stay so."""
     (tmp_path / "n.tsv").write_text("name\tentity\tcount\nx\tA\t8\nx\tB\t1\nx\tC\t1\n")
@@ -151,13 +161,55 @@ def test_what_cannot_be_removed(tmp_path):
     assert len(EntityKB.open(kb.path)) == len(ENTITIES)
 
 
+def test_an_id_of_two_entities_is_told(tmp_path):
+    """Own ids go before Wikidata ids and titles, then what is there already, then the first of the alphabet."""
+    rows = [{"id": f"x{i}", "names": [f"n{i}"], "wikidata": "Q5"} for i in (2, 1)]
+    rows += [{"id": "Q7", "names": ["o"]}, {"id": "x3", "names": ["n3"], "wikidata": "Q7", "title": "T", "url": "en"}]
+    built = build_kb([write_entities(tmp_path / "e.jsonl", rows)], tmp_path / "kb")
+    told = "2 Wikidata ids, titles of pages or redirects that are those of another entity, the first 'Q5': 'x1', and"
+    assert built.left_out == [f"{told} not 'x2'"]
+    assert [built.kb.name_of(built.kb.row(x)) for x in ("Q5", "Q7", "T")] == ["x1", "Q7", "x3"]
+    more = [{"id": "x0", "names": ["n0"], "wikidata": "Q5"}, {"id": "y", "names": ["y"], "title": "x1", "url": "en"}]
+    added = add_to_kb(built.kb, [write_entities(tmp_path / "more.jsonl", more)], tmp_path / "larger")
+    assert added.left_out == [f"{told} not 'x0'"]
+    assert [added.kb.name_of(added.kb.row(x)) for x in ("Q5", "x1")] == ["x1", "x1"]
+    again = add_to_kb(built.kb, [write_entities(tmp_path / "own.jsonl", [{"id": "z", "names": ["z"]}])], tmp_path / "z")
+    assert again.left_out == []
+
+
+def test_an_id_that_leads_to_one_entity_by_two_ways_is_none_of_two(tmp_path):
+    (tmp_path / "w.json").write_text(
+        '{"entity": "Q2", "redirect": "Q1"}\n{"id": "Q1", "labels": {"en": {"value": "A"}}}\n'
+    )
+    rows = [{"id": "Q1", "names": ["A"], "wikidata": "Q2"}, {"id": "B", "names": ["B"], "wikidata": "Q3"}]
+    sources = [tmp_path / "w.json", *(write_entities(tmp_path / name, rows) for name in ("a.jsonl", "b.jsonl"))]
+    built = build_kb(sources, tmp_path / "kb")
+    assert built.left_out == []
+    assert [built.kb.name_of(built.kb.row(x)) for x in ("Q1", "Q2", "Q3")] == ["Q1", "Q1", "B"]
+
+
+def test_another_id_does_not_replace(tmp_path):
+    kb = small_kb(tmp_path, [{"id": "x1", "names": ["Ex"], "wikidata": "Q5"}, {"id": "x2", "names": ["Two"]}])
+    source = write_entities(tmp_path / "q.jsonl", [{"id": "Q5", "names": ["Five"]}])
+    with pytest.raises(ValueError, match=r"q.jsonl, line 1: The id 'Q5' is that of 'x1' in the knowledge base already"):
+        add_to_kb(kb, [source])
+    built = change_kb(kb, [source], tmp_path / "changed")
+    assert set(built.kb.entities()) == {"x1", "x2", "Q5"}
+    assert built.kb.name_of(built.kb.row("Q5")) == "Q5"
+    assert built.kb.info["changed"][0]["replaced"] == 0
+    assert "the first 'Q5': 'Q5', and not 'x1'" in built.left_out[0]
+    removed = change_kb(kb, folder=tmp_path / "removed", remove=["Q5", "x1"])
+    assert removed.kb.info["changed"][0]["removed"] == 1
+    assert list(removed.kb.entities()) == ["x2"]
+
+
 def test_given_priors_beside_counts_are_told(tmp_path):
     kb = london(tmp_path)
     source = write_entities(tmp_path / "more.jsonl", [{"id": "B", "names": ["London", "Ld"], "prior": 0.5}])
     built = add_to_kb(kb, [source])
     assert dict(built.kb.candidates("London")) == {"A": 1.0, "B": 0.5}
-    told = "nothing; but the priors of 1 names sum up to more than 1: some are shares of counts, and others are given"
-    assert built.left_out == [f"{told} as they are"]
+    (told,) = built.left_out
+    assert told.startswith("nothing; but the priors of 1 names sum up to more than 1, the first 'London': priors that")
     assert add_to_kb(built.kb, [write_entities(tmp_path / "c.jsonl", [{"id": "C", "names": ["See"]}])]).left_out == []
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spacy_luke.kb.build import KBSettings, build_kb
 from spacy_luke.kb.change import add_to_kb
-from spacy_luke.kb.knowledge_base import EntityKB, hold_kb
+from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.stores.folder import MANIFEST
 from spacy_luke.vectors.build import build_vectors
 from tests.kb.kbs import ENTITIES, small_kb, write_entities
@@ -320,20 +320,3 @@ def test_a_failure_leaves_the_old_one(kb, tmp_path, monkeypatch):
         build_kb([bad], kb.path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     EntityKB.open(kb.path).verify()
-
-
-def test_an_addition_to_what_was_opened_before_another_one(kb, tmp_path):
-    """Both are there, whoever opened it first."""
-    for name in ("One", "Two"):
-        add_to_kb(kb, [write_entities(tmp_path / f"{name}.jsonl", [{"id": name, "names": [name]}])])
-    found = EntityKB.open(kb.path)
-    found.verify()
-    assert ("One" in found, "Two" in found, len(found)) == (True, True, len(ENTITIES) + 2)
-
-
-def test_two_additions_at_once(kb, tmp_path):
-    """The one that comes second is refused, and says so."""
-    more = write_entities(tmp_path / "more.jsonl", [{"id": "One", "names": ["One"]}])
-    with hold_kb(kb.path), pytest.raises(ValueError, match="kb is being changed by another process"):
-        add_to_kb(kb, [more])
-    assert "One" in add_to_kb(kb, [more]).kb

@@ -68,6 +68,27 @@ def test_names_that_were_added_are_found(kb, tmp_path):
     assert found(kb, kb.search("lond")) == [("L", "prefix")]
 
 
+def test_slips_of_long_texts_are_not_looked_for(tmp_path, monkeypatch):
+    """They are as many as a text has letters, and each is as long as it; names and beginnings are found as ever."""
+    long = "name of a law with many words " * 9
+    names = [long, "x" * 60]
+    rows = [{"id": f"Q{i}", "names": [name]} for i, name in enumerate(names)]
+    kb = build_kb([write_entities(tmp_path / "e.jsonl", rows)], tmp_path / "kb").kb
+    assert found(kb, kb.search(names[1][1:])) == [("Q1", "fuzzy")]
+    looked: list = []
+    monkeypatch.setattr(type(kb.segments[0]), "loose_names", lambda self, key: looked.append(key) or iter(()))
+    assert found(kb, kb.search(long)) == [("Q0", "name")]
+    assert found(kb, kb.search(long[:200])) == [("Q0", "prefix")]
+    assert kb.search(long[1:]) == []
+    assert len(looked) < 20
+
+
+@pytest.mark.parametrize("text", ["\ud800", "Japan\ud800", "Jap\udcff", "\ud83d Japan"])
+def test_halves_of_characters_are_in_no_name(kb, text):
+    assert all(hit.how == "fuzzy" for hit in kb.search(text))
+    assert list(kb.names_beginning(text)) == []
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_nearest_vectors_are_those_of_a_plain_search(kb, dtype):
     rows = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)

@@ -58,6 +58,15 @@ def test_csv(build):
     assert not kb.is_person(kb.row("Q2"))
 
 
+def test_quotes_of_spreadsheets_in_tsv(build):
+    """Quoted as Excel and pandas do, and quotes that are none."""
+    text = 'id\tnames\tdescription\n001\t"Hammer ""Pro"""|Nagel\t"a ""b"" c"\n002\t"Drill ""X"""\t5" nail\n'
+    kb = build({"e.tsv": text}).kb
+    assert kb.candidates('Drill "X"') == [("002", 1.0)]
+    assert [kb.description(kb.row(x)) for x in ("001", "002")] == ['a "b" c', '5" nail']
+    assert build({"n.tsv": 'name\tentity\n"the ""end"""\t"a\nb"\n'}).kb.candidates('the "end"') == [("a b", 1.0)]
+
+
 def test_long_descriptions(build):
     """A field of .csv may be longer than Python's own limit."""
     kb = build({"e.csv": f"id,names,description\nQ1,Ada,{'x' * 200_000}\n"}).kb
@@ -82,10 +91,24 @@ def test_tsv_with_priors(build):
             {"e.jsonl": '{"id": "Q1", "names": ["Ada"], "count": %s}\n' % ("9" * 400)},
             "expected a number from 0 for count",
         ),
+        ({"e.csv": "id,names,count\nQ1,Ada,1_000\n"}, "line 2: expected a number from 0 for count, but got '1_000'"),
         ({"e.csv": "id,names,count\nQ1,Ada,many\n"}, "line 2: expected a number from 0 for count, but got 'many'"),
         ({"e.csv": "id,names,person\nQ1,Ada,perhaps\n"}, "expected 1 or 0, true or false, yes or no for person"),
         ({"e.csv": "id,names,size\nQ1,Ada,1\n"}, r"line 2: expected the columns id, names and some of .*'size'"),
         ({"e.csv": "id,names\n"}, "e.csv has no entities"),
+        (
+            {"e.csv": "id,names,names\nQ1,Ada,Lovelace\n"},
+            "e.csv: expected each column once, but 'names' is there twice",
+        ),
+        ({"e.tsv": "id\tnames\tcount\tcount\n"}, "e.tsv: expected each column once, but 'count' is there twice"),
+        (
+            {JSONL: '{"id": "a", "names": ["x"], "id": "b"}\n'},
+            "line 1: not JSON .expected each key once, but 'id' is there twice",
+        ),
+        (
+            {JSONL: '{"id": "a", "names": {"x": 1, "x": 2}}\n'},
+            "line 1: not JSON .expected each key once, but 'x' is there twice",
+        ),
         ({"e.csv": '"id";"names"\n"Q1";"Ada"\n'}, "e.csv: expected commas between the columns"),
         ({"e.csv": "id;names\nQ1;Ada\n"}, "e.csv: expected commas .* first line is 'id;names'. Save it with commas"),
         ({JSONL: '{"id": "Q1", "names": []}\n'}, "line 1: expected one or more names, but got \\[\\]"),
@@ -169,7 +192,7 @@ def test_ids_that_no_source_has(build):
     assert dropped.kb.candidates("Ada") == [("Q1", 1.0)]
     assert dropped.left_out == ["1 names and their ids that no source of entities has"]
     added = build(files, unknown="add").kb
-    assert added.candidates("Ada") == [("Q1", 1.0), ("Q9", 0.75)]
+    assert added.candidates("Ada") == [("Q9", pytest.approx(3 / 5)), ("Q1", pytest.approx(2 / 5))]
     assert len(added) == 2
 
 
@@ -188,6 +211,32 @@ def test_several_lists_are_summed(build):
     assert kb.candidates("UN") == [("United Nations", 1.0)]
     more = {**files, "p.tsv": "name\tentity\tprobability\nEU\tEuropean Union\t0.4\n"}
     assert build(more).kb.candidates("EU")[0] == ("European Union", 1.0)
+
+
+@pytest.mark.parametrize("other", [{"names": ["Foo"], "count": 1}, {"names": {"Foo": 1}}, {"names": ["Foo"]}])
+def test_counts_of_several_sources_are_one(build, other):
+    """A catalogue in two files is that in one, and as one that was added."""
+    rows = [{"id": "x1", "names": ["Foo"], "count": 1000}, {"id": "x2", **other}]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    together = build({JSONL: "".join(lines)})
+    apart = build({"1.jsonl": lines[0], "2.jsonl": lines[1]})
+    assert dict(together.kb.candidates("Foo")) == {"x1": pytest.approx(1000 / 1001), "x2": pytest.approx(1 / 1001)}
+    assert apart.kb.candidates("Foo") == together.kb.candidates("Foo")
+    assert apart.left_out == together.left_out == []
+
+
+def test_links_beside_own_counts_are_one(build):
+    files = {"w.json": json.dumps(ITEM) + "\n", JSONL: json.dumps({"id": "x", "names": ["Ada"], "count": 9}) + "\n"}
+    kb = build(files).kb
+    assert dict(kb.candidates("Ada")) == {"Q1": pytest.approx(3 / 12), "x": pytest.approx(9 / 12)}
+
+
+def test_priors_above_one_are_told(build):
+    """Priors are added as they are, within a table up to 1 and across tables beyond."""
+    rows = [{"id": "x1", "names": ["Foo", "Bar"], "prior": 0.8}, {"id": "x2", "names": ["Foo"], "prior": 0.7}]
+    built = build({f"{row['id']}.jsonl": json.dumps(row) + "\n" for row in rows})
+    assert dict(built.kb.candidates("Foo")) == {"x1": pytest.approx(0.8), "x2": pytest.approx(0.7)}
+    assert "nothing; but the priors of 1 names sum up to more than 1" in built.left_out[0]
 
 
 def test_lists_without_a_first_line(build):

@@ -38,6 +38,15 @@ def test_gzip_and_several_files(tmp_path):
     assert named(read_graph([first, second])) == named(read_graph([write(tmp_path, "all.tsv", LINES)]))
 
 
+def test_quotes_are_those_of_other_tables(tmp_path):
+    """As build-kb reads ids, so that both name one entity."""
+    (tmp_path / "train.tsv").write_text('"5"" nail"\tis\t"Heroes" (album)\n5" nail\tis\tb\n')
+    (tmp_path / "pairs.tsv").write_text('b\t"5"" nail"\n')
+    graph = read_graph([tmp_path / "train.tsv"], exclude=tmp_path / "pairs.tsv")
+    assert graph.entities == ['5" nail', '"Heroes" (album)', "b"]
+    assert graph.triples["train"].tolist() == [[0, 0, 1]]
+
+
 def test_lines_over_the_size_of_a_read(tmp_path):
     lines = [f"Q{i}\tP{i % 7}\tQ{i * 3}" for i in range(100_000)]
     graph = read_graph([write(tmp_path, "train.tsv", "\n".join(lines))])
@@ -115,6 +124,16 @@ def test_bad_files_are_named(tmp_path, files, message):
     paths = {name: write(tmp_path, name, text) for name, text in files.items()}
     with pytest.raises(ValueError, match=message):
         read_graph([paths["train.tsv"]], valid=paths.get("valid"), exclude=paths.get("exclude"))
+
+
+@pytest.mark.parametrize(("split", "what"), [("valid", "choose an epoch by"), ("test", "report on")])
+def test_parts_without_triples(tmp_path, split, what):
+    train, part = write(tmp_path, "train.tsv", LINES), write(tmp_path, "part.tsv", "\n")
+    with pytest.raises(ValueError, match=rf"triples to {what} in .*part.tsv, but there are none.*leave --{split} out"):
+        read_graph([train], **{split: part})
+    write(tmp_path, "part.tsv", "Q1\tP1\tQ2\n")
+    with pytest.raises(ValueError, match="but there are none; 1 were excluded"):
+        read_graph([train], exclude=write(tmp_path, "pairs.tsv", "Q2\tQ1\n"), **{split: part})
 
 
 def test_absent_file(tmp_path):

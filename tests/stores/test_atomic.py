@@ -229,6 +229,21 @@ def test_several_writers_of_one_folder(tmp_path):
     assert (tmp_path / "model" / "number").read_text() in "012"
 
 
+def test_the_second_writer_is_refused_where_it_is_to_be(tmp_path):
+    make_left(tmp_path, machine=b"another one")
+    for name in ("one", "model.x"):
+        with write_folder_atomically(tmp_path / name, busy="busy"):
+            if name == "one":
+                with pytest.raises(ValueError, match="busy"), write_folder_atomically(tmp_path / "one", busy="busy"):
+                    pass
+                write(tmp_path / "one", "folder")  # whoever does not ask goes on
+            write(tmp_path / "model", "folder")
+            with write_folder_atomically(tmp_path / "model", busy="busy"):
+                pass
+    with write_folder_atomically(tmp_path / "one", busy="busy"):
+        pass
+
+
 def test_a_folder_between_two_renames_comes_back(tmp_path):
     (tmp_path / ".model.old").mkdir()
     mend(tmp_path / "model")

@@ -55,6 +55,21 @@ def test_records(tmp_path, format):
     assert inputs.read == inputs.size == path.stat().st_size
 
 
+def test_quotes_in_tsv_that_are_letters(tmp_path):
+    lines = ['"Heroes" (album)', '"', 'a 5" nail', '"Oh no', 'said he."', '"All ""quoted"""']
+    (tmp_path / "a.tsv").write_text("".join(f"{line}\t{i}\n" for i, line in enumerate(["text", *lines])))
+    (tmp_path / "b.tsv").write_text("id\ttext\n" + "".join(f"{i}\t{line}\n" for i, line in enumerate(lines)))
+    for name in ("a.tsv", "b.tsv"):
+        header = {"text": "text", "id": "0"} if name == "a.tsv" else {}
+        assert [x.text for x in find(tmp_path / name, **header)] == [*lines[:-1], 'All "quoted"']
+
+
+def test_a_column_that_is_there_twice(tmp_path):
+    (tmp_path / "a.csv").write_text("id,text,text\n1,A.,B.\n")
+    with pytest.raises(ValueError, match=r"a\.csv: expected each column once, but 'text' is there twice"):
+        list(find(tmp_path / "a.csv"))
+
+
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
 def test_packed_files(tmp_path, suffix, pack):
     write(tmp_path / "a.jsonl", "jsonl")
