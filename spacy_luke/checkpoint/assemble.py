@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..entity_vocab import FILES as ENTITY_FILES
-from ..entity_vocab import EntityVocab
+from ..entity_vocab import EntityVocab, find_entity_file
 from ..model.config import LukeConfig
 from ..text.tokenizer import PieceTokenizer
 from .configs import CLASSIFIER_WIDTHS
@@ -136,9 +135,10 @@ def read_tokenizer(
 def read_entities(folder: Path, *, rows: int | None = None) -> EntityVocab | None:
     """The folder's entity vocabulary; None where it has no file of one. rows: of the entity table, which it must
     fit."""
-    if not any((folder / name).is_file() for name in ENTITY_FILES):
+    path = find_entity_file(folder)
+    if path is None:
         return None
-    vocab = EntityVocab.from_file(folder)
+    vocab = EntityVocab.from_file(path)
     if rows is not None and len(vocab) > rows:
         raise ValueError(
             f"The entity vocabulary in {folder} has {len(vocab)} rows, but the entity table only has {rows}. "
