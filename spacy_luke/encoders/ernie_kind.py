@@ -12,9 +12,9 @@ import torch
 from spacy.util import registry
 from torch import Tensor
 
-from ..checkpoint.checkpoint import put_none_first
 from ..checkpoint.contents import ErnieCheckpoint
 from ..checkpoint.ernie import is_ernie, read_ernie, write_ernie
+from ..checkpoint.none_label import put_none_first
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge, place_slots
 from ..model.ernie_families import build_ernie
 from ..model.luke import make_windows
@@ -75,7 +75,7 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
 
     def read(self, source: Path, how: Reading) -> ErnieCheckpoint:
         checkpoint = replace(read_ernie(source, labels=how.labels, layers=how.layers), vectors=how.vectors)
-        put_none_first(checkpoint, task="entity_pair_classification")
+        put_none_first(checkpoint)
         return checkpoint
 
     def word_states(self, shim: EncoderShim[ErnieEncoder], batch: WindowBatch) -> Tensor:

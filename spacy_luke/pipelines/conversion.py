@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import spacy
 from spacy.language import Language
 
-from ..checkpoint.checkpoint import NONE_LABELS
 from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
+from ..checkpoint.none_label import means_none
 from ..checkpoint.sources import find_source
 from ..components.cloze import CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
@@ -64,8 +64,8 @@ def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
 
 
 def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
-    first = next(iter(checkpoint.labels or []))
-    none = first if first in NONE_LABELS["entity_pair_classification"] else None
+    first = next(iter(checkpoint.labels or [""]))
+    none = first if means_none(first, task=checkpoint.task) else None
     return {"model": _ernie_model(checkpoint), "none": none, **_ernie_input(checkpoint)}
 
 
