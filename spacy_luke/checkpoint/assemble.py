@@ -127,21 +127,21 @@ def read_tokenizer(
     if rows is not None and len(tokenizer) > rows:
         raise ValueError(
             f"The tokenizer in {folder} has {len(tokenizer)} pieces, but the word table only has {rows} rows. "
-            "Check that the tokenizer's files belong to these weights."
+            "Check that the tokenizer's files belong to these weights; or take them out of the folder, and name "
+            "another folder with the right ones (tokenizer, --tokenizer)."
         )
     return tokenizer
 
 
-def read_entities(folder: Path, *, rows: int | None = None) -> EntityVocab | None:
-    """The folder's entity vocabulary; None where it has no file of one. rows: of the entity table, which it must
+def read_entities(folder: Path, *, rows: int | None = None, given: EntityVocab | None = None) -> EntityVocab | None:
+    """The folder's entity vocabulary; `given` where it has no file of one. rows: of the entity table, which it must
     fit."""
     path = find_entity_file(folder)
-    if path is None:
-        return None
-    vocab = EntityVocab.from_file(path)
-    if rows is not None and len(vocab) > rows:
+    vocab = given if path is None else EntityVocab.from_file(path)
+    if vocab is not None and rows is not None and len(vocab) > rows:
+        where = "that is given" if path is None else f"in {folder}"
         raise ValueError(
-            f"The entity vocabulary in {folder} has {len(vocab)} rows, but the entity table only has {rows}. "
+            f"The entity vocabulary {where} has {len(vocab)} rows, but the entity table only has {rows}. "
             "Check that the vocabulary belongs to these weights."
         )
     return vocab

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..text.tokenizer import PieceTokenizer
 from .allennlp import is_allennlp, read_allennlp
-from .assemble import NO_TOKENIZER
+from .assemble import NO_TOKENIZER, read_entities
 from .configs import check_labels
 from .contents import LukeCheckpoint
 from .export import write_huggingface
@@ -51,7 +51,8 @@ def read_checkpoint(
     entities: "all" rows of the entity table, or only the "special" ones ([PAD], [UNK], [MASK], [MASK2]), renumbered,
         as in the published lite checkpoints; other rows are then not read.
     tokenizer: folder with the tokenizer's files, for a source without any, as the original archives are; the word
-        markers <ent> and <ent2> are added where it lacks them.
+        markers <ent> and <ent2> are added where it lacks them. The entity vocabulary is taken from there, too, where
+        the source has none.
     base: folder or archive of the model that fine-tuning began with, for a source that does not hold its config,
         tokenizer and entity vocabulary: AllenNLP's, and weights alone.
     labels: of the classifier, in order, where the source does not name them; they take the place of any that it names.
@@ -74,15 +75,18 @@ def read_checkpoint(
         raise ValueError(f"entity_start must be one of {_ENTITY_STARTS}, but it is {entity_start!r}.")
     check_layers(layers)
     plain = {"entity_size": entity_size, "entity_start": entity_start, "seed": seed}
+    settings = {"entities": entities, "entity_aware": entity_aware}
     with ExitStack() as stack:
         folder, weights = _open(Path(source), stack)
         base_folder = None if base is None else _open(Path(base), stack)[0]
-        checkpoint, original = _read(
-            folder, weights, base_folder, {"entities": entities, "entity_aware": entity_aware}, plain
-        )
+        vocab = None if tokenizer is None else read_entities(Path(tokenizer))
+        checkpoint, original = _read(folder, weights, base_folder, {**settings, "vocab": vocab}, plain)
     if tokenizer is not None:
         if checkpoint.tokenizer is not None:
-            raise ValueError(f"{source} has a tokenizer of its own; leave `tokenizer` out.")
+            raise ValueError(
+                f"{source} has a tokenizer of its own; leave `tokenizer` out. An entity vocabulary that it lacks is to "
+                "lie beside it."
+            )
         checkpoint.tokenizer = PieceTokenizer.from_folder(Path(tokenizer))
         checkpoint.report = [line for line in checkpoint.report if line != NO_TOKENIZER]
     if original and checkpoint.tokenizer is not None:
@@ -123,7 +127,10 @@ def _read(
     if is_allennlp(data):
         return read_allennlp(folder, data, base=base, **settings), False
     if base is not None:
-        raise ValueError(f"{folder} has a config of its own; leave `base` out.")
+        raise ValueError(
+            f"{folder} has a config of its own; leave `base` out. Where it has no tokenizer, or no entity vocabulary, "
+            "give the folder of the model that it was made from as `tokenizer`."
+        )
     kind = data.get("model_type")
     if kind == "luke":
         return read_luke(folder, data, **settings), False

@@ -74,6 +74,8 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
         return is_ernie(source)
 
     def read(self, source: Path, how: Reading) -> ErnieCheckpoint:
+        if how.base is not None or how.tokenizer is not None:
+            raise ValueError(f"--base and --tokenizer are of LUKE checkpoints, but {source} has an ernie_config.json.")
         checkpoint = replace(read_ernie(source, labels=how.labels, layers=how.layers), vectors=how.vectors)
         put_none_first(checkpoint)
         return checkpoint
