@@ -43,6 +43,12 @@ def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 
 def qa_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    if checkpoint.source.get("architectures"):  # of Hugging Face's layout
+        checkpoint.report.append(
+            "luke_qa reads a blank before the first word of passages and questions, as the original code; where "
+            "transformers' own scripts have fine-tuned this checkpoint, set nlp.get_pipe('luke_qa').as_written = True "
+            "and save the pipeline again"
+        )
     return {"model": {**QA_MODEL, "attention": "full"}}
 
 

@@ -12,6 +12,7 @@ from spacy.tokens import Span
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
+from spacy_luke.bridge.documents import read_document
 from spacy_luke.checkpoint import read_checkpoint, write_huggingface
 from spacy_luke.entity_vocab import EntityVocab
 from spacy_luke.text.entity_pieces import leave_words
@@ -113,6 +114,48 @@ def test_training_begins_from_it(tmp_path):
     nlp.config["initialize"]["components"]["luke_encoder"] = {"weights": source}
     nlp.initialize()
     assert nlp.get_pipe("luke_encoder").tokenizer.piece_id("<ent2>") is not None
+
+
+def save_for_questions(folder):
+    """A reader of noise, its tokenizer that of a LUKE for entities."""
+    saved = save_luke(folder)
+    config = transformers.LukeConfig.from_pretrained(saved)
+    torch.manual_seed(3)
+    config.initializer_range, config.num_labels = 0.3, 2
+    transformers.LukeForQuestionAnswering(config).save_pretrained(saved)
+    return saved
+
+
+def test_questions_as_written(tmp_path):
+    """convert says which blanks are read; with `as_written` the answer is that of transformers, saved and loaded."""
+    saved, question = save_for_questions(tmp_path), "Who lived in London?"
+    told = run("convert", saved, tmp_path / "first_pipeline")
+    assert "set nlp.get_pipe('luke_qa').as_written" in " ".join(told.split())
+    nlp = spacy.load(tmp_path / "first_pipeline")
+    nlp.get_pipe("luke_qa").as_written = True
+    nlp.to_disk(tmp_path / "pipeline")
+    nlp = spacy.load(tmp_path / "pipeline")
+    doc = nlp.make_doc(TEXT)
+    found = {answer.text: answer.score for answer in nlp.get_pipe("luke_qa").answer(doc, question).spans}
+    model = transformers.LukeForQuestionAnswering.from_pretrained(saved).eval()
+    encoding = transformers.LukeTokenizer.from_pretrained(saved)(question, TEXT, return_tensors="pt")
+    with torch.no_grad():
+        output = model(**encoding)
+    starts, ends = output.start_logits[0].tolist(), output.end_logits[0].tolist()
+    known = nlp.get_pipe("luke_qa").tokenizer
+    pieces = read_document(doc, known).pieces
+    first = len(starts) - 1 - len(known.encode(TEXT)[0])
+    places = [(first + a, first + b) for a, b in zip(pieces.first_W.tolist(), pieces.last_W.tolist())]
+    scores = {}
+    for a in range(first, len(starts) - 1):
+        for b in range(a, min(a + 30, len(starts) - 1)):
+            begin = next(i for i, place in enumerate(places) if a < place[1])
+            end = next(i for i, place in enumerate(places) if b < place[1])
+            text = doc[begin : end + 1].text
+            scores[text] = max(scores.get(text, -1e9), starts[a] + ends[b])
+    assert list(found) == sorted(scores, key=scores.__getitem__, reverse=True)
+    shares = torch.tensor(list(scores.values())).softmax(0).tolist()
+    assert [found[text] for text in scores] == pytest.approx(shares, abs=1e-5)
 
 
 def save_mluke(folder):
