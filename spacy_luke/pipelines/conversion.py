@@ -33,7 +33,15 @@ def ner_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 
 def typer_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
-    return {"model": _entity_model(checkpoint, TYPER_MODEL), "threshold": 0.5, **_context(checkpoint)}
+    chosen: dict[str, Any] = {"threshold": 0.5}
+    if checkpoint.source.get("problem_type") == "single_label_classification":
+        chosen = {"threshold": 1.0, "always_best": True}
+        checkpoint.report.append(
+            "each mention gets its most probable type alone (threshold = 1.0, always_best), as the checkpoint's "
+            "problem_type is single_label_classification; probabilities are of each type by itself (sigmoid), not "
+            "shares of one (softmax), so that they differ from the checkpoint's"
+        )
+    return {"model": _entity_model(checkpoint, TYPER_MODEL), **chosen, **_context(checkpoint)}
 
 
 def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:

@@ -275,3 +275,25 @@ def processes_of_session(session):
         if int(number) == session and state != "Z":
             found.append(int(stat.parent.name))
     return found
+
+
+def test_one_type_for_each_mention(tmp_path):
+    """Where types exclude one another, each mention gets the best one, however improbable, and alone."""
+    checkpoint = make_checkpoint(labels=["person", "place", "event"])
+    checkpoint.task = "entity_classification"
+    checkpoint.source["problem_type"] = "single_label_classification"
+    wide = checkpoint.tensors["head.classifier.weight"]
+    checkpoint.tensors["head.classifier.weight"] = wide[:, : checkpoint.config.hidden_size].clone()
+    found = []
+    for shift in (-50, 50):
+        checkpoint.tensors["head.classifier.bias"] += shift
+        write_huggingface(checkpoint, tmp_path / "source")
+        code, text = run("convert", tmp_path / "source", tmp_path / "pipeline")
+        assert code == 0, text
+        assert "each mention gets its most probable type alone" in text
+        nlp = spacy.load(tmp_path / "pipeline")
+        doc = nlp.make_doc(SENTENCES[0])
+        doc.ents = [Span(doc, 0, 2, "X"), Span(doc, 4, 5, "X")]
+        found.append([list(ent._.luke_types) for ent in nlp(doc).ents])
+    assert found[0] == found[1]
+    assert [len(types) for types in found[0]] == [1, 1]
