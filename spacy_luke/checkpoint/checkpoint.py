@@ -152,6 +152,10 @@ def _open(path: Path, stack: ExitStack) -> tuple[Path, Path | None]:
         raise ValueError(
             f"Expected a checkpoint (a folder, a tar archive or a .bin file) at {path}, but there is nothing."
         )
+    if path.suffix == ".safetensors":
+        raise ValueError(
+            f"{path} has weights alone. Give its folder, {path.parent}, which is expected to hold config.json, too."
+        )
     if path.suffix == ".bin":
         return path.parent, path
     return stack.enter_context(open_archive(path)), None

@@ -136,9 +136,11 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
     """
     known = kind_of(checkpoint).components
     if checkpoint.task not in known:
+        can_link = "entity_head.dense.weight" in checkpoint.tensors
         raise ValueError(
             f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
             "To train from it, name it in [initialize.components.NAME.weights] of a training config."
+            + (" To link to the entities of its table, as it was pretrained on them, give --link." if can_link else "")
         )
     matrix = checkpoint.tensors.get("head.classifier.weight")
     if matrix is not None and checkpoint.labels is None and checkpoint.task != "cloze":
@@ -159,9 +161,15 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
 
 
 def read_label_list(text: str) -> list[str]:
-    """Labels between commas, or of the file with this name, one a line."""
+    """Labels between commas, or of the file with this name, one a line. Raises ValueError where there is no such
+    file."""
     if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
-        return read_text(Path(text)).splitlines()
+        return [line.strip() for line in read_text(Path(text)).splitlines() if line.strip()]
+    if "," not in text and os.path.splitext(text)[1]:
+        raise ValueError(
+            f"Expected labels between commas, or a file with one a line, but there is no file {text!r} (looked for "
+            f"from {Path.cwd()})."
+        )
     return [label.strip() for label in text.split(",")]
 
 
