@@ -6,16 +6,25 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .stores.plain_text import not_utf8, parse_json, read_text
+from .stores.plain_text import not_utf8, parse_json, read_object, read_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
-FILES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")  # a .tsv cannot hold every title
+_FILES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")  # a .tsv cannot hold every title
+_CONFIG, _KEY = "tokenizer_config.json", "entity_vocab"  # where transformers 5 writes it
 _SPECIAL_OF_LANGUAGE = re.compile(r"[\w-]+:(\[(?:PAD|UNK|MASK|MASK2)\])")
 
 
 def entity_name(title: str, language: str | None) -> str:
     """The name of an entity in a vocabulary: the title, or "language:title" as in mLUKE's entity_vocab.json."""
     return title if language is None else f"{language}:{title}"
+
+
+def find_entity_file(folder: Path) -> Path | None:
+    """The file with a checkpoint folder's entity vocabulary; None where there is none."""
+    found = [folder / name for name in _FILES if (folder / name).exists()]
+    if not found and (folder / _CONFIG).is_file() and _KEY in read_object(folder / _CONFIG):
+        return folder / _CONFIG
+    return found[0] if found else None
 
 
 class EntityVocab:
@@ -121,15 +130,17 @@ class EntityVocab:
     def from_file(cls, path: Path) -> "EntityVocab":
         """Read entity_vocab.json (Hugging Face: {name: row}), .jsonl ({"id", "entities": [[title, language]], "count"},
         original mLUKE) or .tsv (title TAB count, row = line, original LUKE). A folder stands for the first of
-        the three that it has. ValueError names the line that is not as expected."""
+        the three that it has, or for the tokenizer_config.json that transformers 5 writes the first into. ValueError
+        names the line that is not as expected."""
         path = Path(path)
         if path.is_dir():
-            found = [path / name for name in FILES if (path / name).exists()]
-            if not found:
+            found = find_entity_file(path)
+            if found is None:
                 raise ValueError(
-                    f"Expected an entity vocabulary in {path} (one of {', '.join(FILES)}), but none is there."
+                    f"Expected an entity vocabulary in {path} (one of {', '.join(_FILES)}; or {_CONFIG} with "
+                    f"{_KEY!r}), but none is there."
                 )
-            path = found[0]
+            path = found
         readers = {".json": _read_json, ".tsv": _read_tsv, ".jsonl": _read_jsonl}
         if path.suffix not in readers:
             raise ValueError(f"Expected an entity vocabulary {', '.join(readers)}, but got {path}.")
@@ -198,6 +209,8 @@ Names = tuple[list[tuple[str, int]], list[int] | None]
 
 def _read_json(path: Path) -> Names:
     pairs: Any = parse_json(read_text(path), object_pairs_hook=list)
+    if path.name == _CONFIG:
+        pairs = dict(pairs).get(_KEY)
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
         raise ValueError("Expected a json object from names to rows, but got something else.")
     for name, row in pairs:

@@ -142,27 +142,32 @@ class TorchShim(Shim, Generic[Module]):
     def named_parameters(self) -> list[tuple[str, nn.Parameter]]:
         return [] if self._model is None else [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
 
+    def key(self, name: str, parameter: nn.Parameter) -> tuple[int, str]:
+        """What Thinc's optimizers know a parameter by. It has the shape, so that means of gradients begin anew where a
+        label more has made the parameter larger."""
+        return self.id, f"{name} {tuple(parameter.shape)}"
+
     def finish_update(self, optimizer: Optimizer) -> None:
         if isinstance(optimizer, AdamW):
             optimizer.step(str(self.id), self.named_parameters())
             return
         for name, parameter in self.named_parameters():
             if parameter.grad is not None:
-                value, _ = optimizer((self.id, name), to_floats(parameter.data), to_floats(parameter.grad))
+                value, _ = optimizer(self.key(name, parameter), to_floats(parameter.data), to_floats(parameter.grad))
                 _set_value(parameter, from_xp(value))
                 parameter.grad = None
 
     @contextlib.contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
         """Other values, such as an optimizer's averages, in place of the parameters for a while."""
-        parameters = [(self.id, name, p) for name, p in self.named_parameters() if (self.id, name) in params]
-        before = [p.detach().clone() for _, _, p in parameters]
+        parameters = [(key, p) for name, p in self.named_parameters() if (key := self.key(name, p)) in params]
+        before = [p.detach().clone() for _, p in parameters]
         try:
-            for node, name, p in parameters:
-                _set_value(p, from_xp(params[node, name]))
+            for key, p in parameters:
+                _set_value(p, from_xp(params[key]))
             yield
         finally:
-            for (_, _, p), value in zip(parameters, before):
+            for (_, p), value in zip(parameters, before):
                 _set_value(p, value)
 
     def copy(self) -> Self:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..entity_vocab import EntityVocab
 from ..model.config import LukeConfig
 from ..stores.plain_text import read_text
 from .assemble import read_entities, read_tokenizer
@@ -41,8 +42,10 @@ def read_allennlp(
     base: Path | None,
     entities: str,
     entity_aware: bool | None,
+    vocab: EntityVocab | None,
 ) -> LukeCheckpoint:
-    """An AllenNLP model; see `read_checkpoint`. base: folder of the base model in Hugging Face's layout."""
+    """An AllenNLP model; see `read_checkpoint`. base: folder of the base model in Hugging Face's layout;
+    vocab: of entities, where that has none."""
     task, width, embedder = _model_of(data["model"])
     if base is None or not (base / "config.json").is_file():
         raise ValueError(
@@ -63,7 +66,7 @@ def read_allennlp(
         config,
         task=task,
         labels=None if width is None else _read_labels(folder, data),
-        vocab=read_entities(base, rows=config.entity_vocab_size),
+        vocab=read_entities(base, rows=config.entity_vocab_size, given=vocab),
         tokenizer=read_tokenizer(base, rows=config.vocab_size),
         source=_source(settings, task, config),
         entities=entities,

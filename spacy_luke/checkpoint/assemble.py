@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..entity_vocab import FILES as ENTITY_FILES
-from ..entity_vocab import EntityVocab
+from ..entity_vocab import EntityVocab, find_entity_file
 from ..model.config import LukeConfig
 from ..text.tokenizer import PieceTokenizer
 from .configs import CLASSIFIER_WIDTHS
@@ -128,20 +127,21 @@ def read_tokenizer(
     if rows is not None and len(tokenizer) > rows:
         raise ValueError(
             f"The tokenizer in {folder} has {len(tokenizer)} pieces, but the word table only has {rows} rows. "
-            "Check that the tokenizer's files belong to these weights."
+            "Check that the tokenizer's files belong to these weights; or take them out of the folder, and name "
+            "another folder with the right ones (tokenizer, --tokenizer)."
         )
     return tokenizer
 
 
-def read_entities(folder: Path, *, rows: int | None = None) -> EntityVocab | None:
-    """The folder's entity vocabulary; None where it has no file of one. rows: of the entity table, which it must
+def read_entities(folder: Path, *, rows: int | None = None, given: EntityVocab | None = None) -> EntityVocab | None:
+    """The folder's entity vocabulary; `given` where it has no file of one. rows: of the entity table, which it must
     fit."""
-    if not any((folder / name).is_file() for name in ENTITY_FILES):
-        return None
-    vocab = EntityVocab.from_file(folder)
-    if rows is not None and len(vocab) > rows:
+    path = find_entity_file(folder)
+    vocab = given if path is None else EntityVocab.from_file(path)
+    if vocab is not None and rows is not None and len(vocab) > rows:
+        where = "that is given" if path is None else f"in {folder}"
         raise ValueError(
-            f"The entity vocabulary in {folder} has {len(vocab)} rows, but the entity table only has {rows}. "
+            f"The entity vocabulary {where} has {len(vocab)} rows, but the entity table only has {rows}. "
             "Check that the vocabulary belongs to these weights."
         )
     return vocab

@@ -8,21 +8,19 @@ from typing import Any
 
 from ..text.tokenizer import PieceTokenizer
 from .allennlp import is_allennlp, read_allennlp
-from .assemble import NO_TOKENIZER
+from .assemble import NO_TOKENIZER, read_entities
 from .configs import check_labels
-from .contents import Checkpoint, LukeCheckpoint
+from .contents import LukeCheckpoint
 from .export import write_huggingface
 from .families import PLAIN
 from .family_folders import has_entities, read_family
 from .files import WEIGHT_FILES, open_archive, read_model_config
 from .layers import check_layers, keep_layers
 from .luke import read_luke
+from .none_label import put_none_first
 from .original import ADDED_PIECES, read_original
 from .plain import LIKE_WORDS, read_plain
 from .special import add_case, add_markers, add_special_entities, name_added_rows
-
-# Labels that mean "no entity" and "no relation". AllenNLP's vocabularies order labels by frequency.
-NONE_LABELS = {"span_classification": ("NIL", "O"), "entity_pair_classification": ("no_relation", "NA", "Other")}
 
 _ENTITY_STARTS = ("fresh", *LIKE_WORDS)
 
@@ -53,12 +51,13 @@ def read_checkpoint(
     entities: "all" rows of the entity table, or only the "special" ones ([PAD], [UNK], [MASK], [MASK2]), renumbered,
         as in the published lite checkpoints; other rows are then not read.
     tokenizer: folder with the tokenizer's files, for a source without any, as the original archives are; the word
-        markers <ent> and <ent2> are added where it lacks them.
+        markers <ent> and <ent2> are added where it lacks them. The entity vocabulary is taken from there, too, where
+        the source has none.
     base: folder or archive of the model that fine-tuning began with, for a source that does not hold its config,
         tokenizer and entity vocabulary: AllenNLP's, and weights alone.
     labels: of the classifier, in order, where the source does not name them; they take the place of any that it names.
-        The first label of NER and relations means none; one that is known to mean it (NIL, O; no_relation, NA, Other)
-        is moved to the front, with its part of the classifier.
+        The first label of NER and relations means none; one that is known to mean it (NIL, O, none; no_relation, NA,
+        Other; in any case) is moved to the front, with its part of the classifier.
     entity_aware: attention with four query matrices; None leaves it to the config, and means yes where the config does
         not say. Where the extra queries are missing they are copied from the ordinary one.
     entity_start, entity_size, seed: for plain models only. "fresh" entity parameters, as in the paper, with the width
@@ -76,15 +75,18 @@ def read_checkpoint(
         raise ValueError(f"entity_start must be one of {_ENTITY_STARTS}, but it is {entity_start!r}.")
     check_layers(layers)
     plain = {"entity_size": entity_size, "entity_start": entity_start, "seed": seed}
+    settings = {"entities": entities, "entity_aware": entity_aware}
     with ExitStack() as stack:
         folder, weights = _open(Path(source), stack)
         base_folder = None if base is None else _open(Path(base), stack)[0]
-        checkpoint, original = _read(
-            folder, weights, base_folder, {"entities": entities, "entity_aware": entity_aware}, plain
-        )
+        vocab = None if tokenizer is None else read_entities(Path(tokenizer))
+        checkpoint, original = _read(folder, weights, base_folder, {**settings, "vocab": vocab}, plain)
     if tokenizer is not None:
         if checkpoint.tokenizer is not None:
-            raise ValueError(f"{source} has a tokenizer of its own; leave `tokenizer` out.")
+            raise ValueError(
+                f"{source} has a tokenizer of its own; leave `tokenizer` out. An entity vocabulary that it lacks is to "
+                "lie beside it."
+            )
         checkpoint.tokenizer = PieceTokenizer.from_folder(Path(tokenizer))
         checkpoint.report = [line for line in checkpoint.report if line != NO_TOKENIZER]
     if original and checkpoint.tokenizer is not None:
@@ -96,7 +98,7 @@ def read_checkpoint(
         if matrix is None or checkpoint.task == "cloze":
             raise ValueError(f"Labels are given, but {source} has no classifier of labels (task {checkpoint.task!r}).")
         checkpoint.labels = check_labels(labels, len(matrix))
-    put_none_first(checkpoint, task=checkpoint.task)
+    put_none_first(checkpoint)
     if case_feature and not checkpoint.config.case_feature:
         add_case(checkpoint)
     if entity_start == "mention" and not checkpoint.config.mention_start:
@@ -125,7 +127,10 @@ def _read(
     if is_allennlp(data):
         return read_allennlp(folder, data, base=base, **settings), False
     if base is not None:
-        raise ValueError(f"{folder} has a config of its own; leave `base` out.")
+        raise ValueError(
+            f"{folder} has a config of its own; leave `base` out. Where it has no tokenizer, or no entity vocabulary, "
+            "give the folder of the model that it was made from as `tokenizer`."
+        )
     kind = data.get("model_type")
     if kind == "luke":
         return read_luke(folder, data, **settings), False
@@ -146,6 +151,10 @@ def _open(path: Path, stack: ExitStack) -> tuple[Path, Path | None]:
     if not path.is_file():
         raise ValueError(
             f"Expected a checkpoint (a folder, a tar archive or a .bin file) at {path}, but there is nothing."
+        )
+    if path.suffix == ".safetensors":
+        raise ValueError(
+            f"{path} has weights alone. Give its folder, {path.parent}, which is expected to hold config.json, too."
         )
     if path.suffix == ".bin":
         return path.parent, path
@@ -176,17 +185,3 @@ def _complete(checkpoint: LukeCheckpoint) -> None:
         add_markers(checkpoint)
     if checkpoint.entities is not None:
         add_special_entities(checkpoint)
-
-
-def put_none_first(checkpoint: Checkpoint, *, task: str) -> None:
-    """Move a label that means "none" in a task, and its part of the classifier, to the front."""
-    labels, known = checkpoint.labels or [], NONE_LABELS.get(task, ())
-    if not labels or labels[0] in known or not (found := [label for label in known if label in labels]):
-        return
-    first = labels.index(found[0])
-    order = [first, *(i for i in range(len(labels)) if i != first)]
-    for name in ("head.classifier.weight", "head.classifier.bias"):
-        if name in checkpoint.tensors:
-            checkpoint.tensors[name] = checkpoint.tensors[name][order]
-    checkpoint.labels = [labels[i] for i in order]
-    checkpoint.report.append(f"moved the label {found[0]}, which means none, to the front")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..entity_vocab import EntityVocab
 from ..model.config import LukeConfig
 from ..text.export import write_backend
 from ..text.tokenizer import PieceTokenizer
@@ -74,7 +75,9 @@ def write_tokenizer(tokenizer: PieceTokenizer, folder: Path) -> None:
     write_backend(tokenizer.backend, folder, special=tokenizer.special, doubled=tokenizer.doubles_sep)
 
 
-def read_family(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> LukeCheckpoint:
+def read_family(
+    folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None, vocab: EntityVocab | None
+) -> LukeCheckpoint:
     """What `write_huggingface` wrote of a further family; see `read_checkpoint`."""
     family = PLAIN[data["model_type"]]
     config = family.config(
@@ -98,4 +101,4 @@ def read_family(folder: Path, data: dict[str, Any], *, entities: str, entity_awa
     source = {**data, **read_declared(folder), "kind": "plain"}
     said = {**data, "architectures": classes}
     shapes = family.shapes(config)
-    return read_contents(folder, raw, names, config, said, source=source, entities=entities, shapes=shapes)
+    return read_contents(folder, raw, names, config, said, source=source, entities=entities, vocab=vocab, shapes=shapes)

@@ -31,7 +31,9 @@ _LUKE_ROOTS = ("luke.", "")
 _HEADS = ("lm_head.bias", "entity_head.bias", "head.qa_outputs.weight", "head.classifier.weight")
 
 
-def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None) -> LukeCheckpoint:
+def read_luke(
+    folder: Path, data: dict[str, Any], *, entities: str, entity_aware: bool | None, vocab: EntityVocab | None
+) -> LukeCheckpoint:
     """Hugging Face's layout; see `read_checkpoint`. The original's entity disambiguation has it too, with BERT's
     words."""
     config = switch_queries(luke_config(data), entity_aware)
@@ -41,9 +43,8 @@ def read_luke(folder: Path, data: dict[str, Any], *, entities: str, entity_aware
     raw = read_tensors(find_weights(folder))
     theirs = luke_names(config, root=find_root(raw, _LUKE_ROOTS), disambiguation=disambiguation)
     names = sort_names(raw, theirs, entity_aware=config.entity_aware)
-    checkpoint = read_contents(
-        folder, raw, names, config, data, source={**data, "kind": "huggingface"}, entities=entities
-    )
+    source = {**data, "kind": "huggingface"}
+    checkpoint = read_contents(folder, raw, names, config, data, source=source, entities=entities, vocab=vocab)
     if "entity_mask" in checkpoint.tensors:
         _move_mask(checkpoint)
     return checkpoint
@@ -71,9 +72,11 @@ def read_contents(
     *,
     source: dict[str, Any],
     entities: str,
+    vocab: EntityVocab | None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> LukeCheckpoint:
-    """`build_checkpoint` of a folder: its vocabularies, and the task and labels of `data`, its config.json."""
+    """`build_checkpoint` of a folder: its vocabularies, and the task and labels of `data`, its config.json. vocab: of
+    entities, where the folder has none."""
     heads = find_heads(raw, names)
     task = find_task(data, heads, hidden_size=config.hidden_size)
     labels = None
@@ -85,7 +88,7 @@ def read_contents(
         config,
         task=task,
         labels=labels,
-        vocab=read_entities(folder, rows=config.entity_vocab_size),
+        vocab=read_entities(folder, rows=config.entity_vocab_size, given=vocab),
         tokenizer=read_tokenizer(folder, rows=config.vocab_size),
         source=source,
         entities=entities,
@@ -125,7 +128,10 @@ def build_checkpoint(
     rows = None
     if entities == "special":
         if vocab is None:
-            raise ValueError("entities='special' needs the entity vocabulary (entity_vocab.json), but there is none.")
+            raise ValueError(
+                "entities='special' needs the entity vocabulary (entity_vocab.json), but there is none. Give a folder "
+                "that has it and the tokenizer, as the model that this one was made from (tokenizer, --tokenizer)."
+            )
         rows = sorted(set(vocab.special_rows().values()))
     report = resolve_ties(raw, names, rows=rows)
     wanted = wanted_shapes(names.mapped, encoder_shapes(config) if shapes is None else shapes, config)

@@ -46,11 +46,13 @@ def read_original(
     base: Path | None = None,
     entities: str,
     entity_aware: bool | None,
+    vocab: EntityVocab | None,
 ) -> LukeCheckpoint:
     """The original code's layout; see `read_checkpoint`.
 
     weights: the file with them, where it is not one of the usual names. base: folder with metadata.json (or, in Hugging
-    Face's layout, config.json), entity vocabulary and tokenizer, for what `folder` lacks of these.
+    Face's layout, config.json), entity vocabulary and tokenizer, for what `folder` lacks of these. vocab: of entities,
+    where neither has one.
     """
     source, config = _settings([folder] if base is None else [folder, base])
     config = switch_queries(config, entity_aware)
@@ -58,7 +60,7 @@ def read_original(
     names = sort_names(raw, archive_names(config), entity_aware=config.entity_aware)
     task, width = _task(raw, names, config)
     places = [folder] if base is None else [folder, base]
-    vocab = next((x for x in map(read_entities, places) if x is not None), None)
+    vocab = next((x for x in map(read_entities, places) if x is not None), vocab)
     tokenizer = next((x for x in map(read_tokenizer, places) if x is not None), None)
     if width is not None or task == "question_answering":
         config = replace(config, vocab_size=_word_rows(raw, names, config, task, known=tokenizer is not None))

@@ -54,7 +54,8 @@ def make_checkpoint_loader(
 
     path: a folder, an archive, a name on the hub (`NAME@REVISION`), or `package:NAME/FOLDER`, a folder in a package.
     entities: rows of the entity table: "special", only those that most tasks need, or "all".
-    tokenizer: another place for the tokenizer's files.
+    tokenizer: another place for the tokenizer's files, and for the entity vocabulary, where they are not beside the
+    weights.
     base: what a fine-tuning began with, for checkpoints of weights alone.
     labels: of the checkpoint's classifier, in order, where it does not name them.
     entity_aware: entity-aware attention (four query matrices); null: as the checkpoint says.

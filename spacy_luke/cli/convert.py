@@ -19,7 +19,9 @@ def convert_cli(
     base: str | None = typer.Option(
         None, help="What fine-tuning began with, for weights alone and for AllenNLP models"
     ),
-    tokenizer: str | None = typer.Option(None, help="Folder or hub name of the tokenizer, where there is none"),
+    tokenizer: str | None = typer.Option(
+        None, help="Folder or hub name of the tokenizer and entity vocabulary, where there is none"
+    ),
     vectors: Path | None = typer.Option(None, help="Folder of entity vectors (build-vectors), of an ERNIE"),
     layers: int | None = typer.Option(None, help="Layers to keep, the first ones, to train the pipeline further"),
     link: bool = typer.Option(

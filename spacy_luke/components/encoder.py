@@ -23,6 +23,7 @@ from ..encoders.listeners import (
     split_words,
     wants_pieces,
     wants_words,
+    warn_of_renaming,
 )
 from ..encoders.nodes import ENCODER, is_shared, share_encoder
 from ..encoders.seen import record_windows
@@ -83,6 +84,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
         self.listener_map: dict[str, list[Model[Any, Any]]] = {}
+        self.former = self.name  # what it was called before it was renamed
         self.encoder.sharing = SharedEncoder(
             self.encoder, self.name, pieces=self.shared_pieces, max_window=self.max_window
         )
@@ -139,7 +141,8 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         model = getattr(component, "model", None)
         if not isinstance(model, Model):
             return
-        self.sharing.owner = self.name
+        if self.sharing.owner != self.name:
+            self.former, self.sharing.owner = self.sharing.owner, self.name
         for node in model.walk():
             if node.name == ENCODER and is_shared(node) and node.attrs["upstream"] in ("*", self.name):
                 share_encoder(node, self.model)
@@ -151,6 +154,8 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
                     install_extensions()
                 if self.encoder.ready and node.has_dim("nO") is None:
                     node.set_dim("nO", self.encoder.module.config.hidden_size)
+            elif listens_to(node, self.former):
+                warn_of_renaming(component.name, former=self.former, owner=self.name)
 
     def word_listeners(self) -> list[Listener]:
         """Those that are given word states. Raises ValueError where one expects other sizes."""

@@ -80,6 +80,11 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
     )
     max_answer_pieces: Setting[int] = Setting(30, "longest answer", least=1)
     n_best: Setting[int] = Setting(20, "answers with different texts that are given", least=1)
+    as_written: Setting[bool] = Setting(
+        False,
+        "whether passages and questions are read as they are written, as models are that were fine-tuned with "
+        "transformers' own scripts; otherwise a blank is before each word, the first one too, as in the original code",
+    )
     no_answer_threshold: Setting[float | None] = Setting(
         None,
         '"no answer" must be better than the best span by more than this, the original\'s 0.0 for SQuAD 2.0; `null`: '
@@ -143,6 +148,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
             self.max_answer_pieces,
             self.max_entities,
             self.entity_row if knows_entities else lambda title: None,
+            self.as_written,
         )
         if task.question_room < 1:
             raise ValueError(

@@ -12,9 +12,9 @@ import torch
 from spacy.util import registry
 from torch import Tensor
 
-from ..checkpoint.checkpoint import put_none_first
 from ..checkpoint.contents import ErnieCheckpoint
 from ..checkpoint.ernie import is_ernie, read_ernie, write_ernie
+from ..checkpoint.none_label import put_none_first
 from ..model.ernie import ErnieConfig, ErnieEncoder, Knowledge, place_slots
 from ..model.ernie_families import build_ernie
 from ..model.luke import make_windows
@@ -74,8 +74,10 @@ class Ernie(EncoderKind[ErnieEncoder, ErnieCheckpoint]):
         return is_ernie(source)
 
     def read(self, source: Path, how: Reading) -> ErnieCheckpoint:
+        if how.base is not None or how.tokenizer is not None:
+            raise ValueError(f"--base and --tokenizer are of LUKE checkpoints, but {source} has an ernie_config.json.")
         checkpoint = replace(read_ernie(source, labels=how.labels, layers=how.layers), vectors=how.vectors)
-        put_none_first(checkpoint, task="entity_pair_classification")
+        put_none_first(checkpoint)
         return checkpoint
 
     def word_states(self, shim: EncoderShim[ErnieEncoder], batch: WindowBatch) -> Tensor:

@@ -243,5 +243,7 @@ def check_tokenizer(checkpoint: Checkpoint) -> PieceTokenizer:
 def incomplete(missing: str) -> ValueError:
     return ValueError(
         f"The checkpoint has no {missing}. Expected its files beside the weights (tokenizer.json, or vocab.json and "
-        "merges.txt, or vocab.txt, sentencepiece.bpe.model or spm.model; and entity_vocab.json)."
+        "merges.txt, or vocab.txt, sentencepiece.bpe.model or spm.model; and entity_vocab.json). Where they are not, "
+        "name a folder that has them, such as the model that this one was made from, as tokenizer of the checkpoint's "
+        "loader, or by --tokenizer of convert."
     )

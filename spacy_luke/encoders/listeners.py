@@ -5,6 +5,7 @@ spacy-transformers is never imported here unless a pipeline has one of its liste
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -80,6 +81,15 @@ def fit_width(listener: Listener, width: int, *, component: str, owner: str) -> 
             f"encoder have {width} numbers. Set width = {width} in the listener of '{component}' (most often "
             f"[components.{component}.model.tok2vec]) and add the component anew."
         )
+
+
+def warn_of_renaming(component: str, *, former: str, owner: str) -> None:
+    warnings.warn(
+        f"'{component}' listens to '{former}', as its config says (upstream), but that encoder is called '{owner}' "
+        f"now: '{component}' reads zeros, unless another component is called '{former}'. Rename it back: "
+        f"nlp.rename_pipe({owner!r}, {former!r}).",
+        stacklevel=4,
+    )
 
 
 def refuse_copy(model: EncoderModel, listener: Model[Any, Any], owner: "Owner") -> EncoderModel:

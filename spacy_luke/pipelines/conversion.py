@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import spacy
 from spacy.language import Language
 
-from ..checkpoint.checkpoint import NONE_LABELS
 from ..checkpoint.contents import Checkpoint, ErnieCheckpoint, LukeCheckpoint
+from ..checkpoint.none_label import means_none
 from ..checkpoint.sources import find_source
 from ..components.cloze import CLOZE_MODEL
 from ..components.ernie import CLASSIFIER as ERNIE_MODEL
@@ -33,7 +33,15 @@ def ner_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 
 def typer_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
-    return {"model": _entity_model(checkpoint, TYPER_MODEL), "threshold": 0.5, **_context(checkpoint)}
+    chosen: dict[str, Any] = {"threshold": 0.5}
+    if checkpoint.source.get("problem_type") == "single_label_classification":
+        chosen = {"threshold": 1.0, "always_best": True}
+        checkpoint.report.append(
+            "each mention gets its most probable type alone (threshold = 1.0, always_best), as the checkpoint's "
+            "problem_type is single_label_classification; probabilities are of each type by itself (sigmoid), not "
+            "shares of one (softmax), so that they differ from the checkpoint's"
+        )
+    return {"model": _entity_model(checkpoint, TYPER_MODEL), **chosen, **_context(checkpoint)}
 
 
 def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
@@ -43,6 +51,12 @@ def relation_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
 
 
 def qa_settings(checkpoint: LukeCheckpoint) -> dict[str, Any]:
+    if checkpoint.source.get("architectures"):  # of Hugging Face's layout
+        checkpoint.report.append(
+            "luke_qa reads a blank before the first word of passages and questions, as the original code; where "
+            "transformers' own scripts have fine-tuned this checkpoint, set nlp.get_pipe('luke_qa').as_written = True "
+            "and save the pipeline again"
+        )
     return {"model": {**QA_MODEL, "attention": "full"}}
 
 
@@ -64,8 +78,8 @@ def ernie_typer_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
 
 
 def ernie_relation_settings(checkpoint: ErnieCheckpoint) -> dict[str, Any]:
-    first = next(iter(checkpoint.labels or []))
-    none = first if first in NONE_LABELS["entity_pair_classification"] else None
+    first = next(iter(checkpoint.labels or [""]))
+    none = first if means_none(first, task=checkpoint.task) else None
     return {"model": _ernie_model(checkpoint), "none": none, **_ernie_input(checkpoint)}
 
 
@@ -122,9 +136,11 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
     """
     known = kind_of(checkpoint).components
     if checkpoint.task not in known:
+        can_link = "entity_head.dense.weight" in checkpoint.tensors
         raise ValueError(
             f"Expected a checkpoint fine-tuned for one of {sorted(known)}, but this one is for {checkpoint.task!r}. "
             "To train from it, name it in [initialize.components.NAME.weights] of a training config."
+            + (" To link to the entities of its table, as it was pretrained on them, give --link." if can_link else "")
         )
     matrix = checkpoint.tensors.get("head.classifier.weight")
     if matrix is not None and checkpoint.labels is None and checkpoint.task != "cloze":
@@ -145,9 +161,15 @@ def build_pipeline(checkpoint: Checkpoint, *, language: str = "en", config: dict
 
 
 def read_label_list(text: str) -> list[str]:
-    """Labels between commas, or of the file with this name, one a line."""
+    """Labels between commas, or of the file with this name, one a line. Raises ValueError where there is no such
+    file."""
     if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
-        return read_text(Path(text)).splitlines()
+        return [line.strip() for line in read_text(Path(text)).splitlines() if line.strip()]
+    if "," not in text and os.path.splitext(text)[1]:
+        raise ValueError(
+            f"Expected labels between commas, or a file with one a line, but there is no file {text!r} (looked for "
+            f"from {Path.cwd()})."
+        )
     return [label.strip() for label in text.split(",")]
 
 

@@ -5,6 +5,7 @@ Each one reproduces the pure-Python tokenizer of transformers 4.53 (`RobertaToke
 """
 
 import base64
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from ..stores.plain_text import parse_json, read_object, read_text
 from .charsmap import Charsmap, check_charsmap
+from .entity_pieces import leave_words
 from .patterns import check_patterns
 from .sentencepiece_model import SentencePieceModel, read_sentencepiece
 
@@ -139,13 +141,16 @@ def add_pieces(tokenizer: Tokenizer, pieces: list[tuple[int, AddedToken]], *, so
             )
 
 
-def read_backend(path: Path) -> Tokenizer:
-    """A tokenizer.json. Raises ValueError where the `tokenizers` library cannot read it, or cannot encode with it."""
+def read_backend(path: Path, named: dict[str, Any]) -> Tokenizer:
+    """A tokenizer.json, without the entities that may be in it. named: tokenizer_config.json. Raises ValueError where
+    the `tokenizers` library cannot read it, or cannot encode with it."""
     try:
-        for step in _steps(parse_json(read_text(path))):
+        text = read_text(path)
+        data = parse_json(text)
+        for step in _steps(data):
             if step.get("type") == "Precompiled":
                 check_charsmap(base64.b64decode(step["precompiled_charsmap"]))
-        backend = Tokenizer.from_file(str(path))
+        backend = Tokenizer.from_str(json.dumps(data) if leave_words(data, named) else text)
         check_patterns(backend, source=str(path))
         backend.encode("\u00c9t\u00e9, 1.", add_special_tokens=False)
         return backend

@@ -61,6 +61,14 @@ def encode_question(tokenizer: PieceTokenizer, text: str) -> Passage:
     return Passage(ids_N, starts_N, ends_N)
 
 
+def encode_as_written(tokenizer: PieceTokenizer, text: str) -> Passage:
+    """Pieces of a passage or a question as transformers makes them: of the text as it is, with no blank before it."""
+    ids_N, starts_N, ends_N = tokenizer.encode(text)
+    blank_N = np.array([text[a:b].isspace() for a, b in zip(starts_N.tolist(), ends_N.tolist())], dtype=bool)
+    starts_N = np.where(blank_N, ends_N, starts_N)
+    return Passage(ids_N, np.maximum.accumulate(starts_N), np.maximum.accumulate(ends_N))
+
+
 @dataclass(frozen=True)
 class MarkedText:
     """Pieces of a text with markers; candidate c has the pieces [first_C[c], last_C[c]), its markers included."""

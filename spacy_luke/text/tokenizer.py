@@ -29,6 +29,7 @@ from .backends import (
     special_pieces,
 )
 from .charsmap import Charsmap
+from .entity_pieces import without_own_keys
 from .export import write_files
 from .offsets import extend_over_marks, trim_whitespace
 from .patterns import check_patterns
@@ -219,17 +220,15 @@ class PieceTokenizer:
 
     @classmethod
     def _from_files(cls, folder: Path, defaults: dict[str, Any]) -> "PieceTokenizer":
-        settings = {**defaults, **read_if_there(folder / "tokenizer_config.json")}
+        settings = {**defaults, **without_own_keys(read_if_there(folder / "tokenizer_config.json"))}
         named = {**settings, **read_if_there(folder / "special_tokens_map.json")}
         charsmap = None
         has = {name: (folder / name).exists() for name in _FILES}
         known = str(settings.get("tokenizer_class") or "LukeTokenizer").removesuffix("Fast") in _CLASSES
         if has["tokenizer.json"] and not (known and any(has[name] for name in _FILES[1:] if name != "merges.txt")):
-            backend = read_backend(folder / "tokenizer.json")
-            special = special_pieces(
-                named, BERT_SPECIAL if backend.token_to_id("[CLS]") is not None else ROBERTA_SPECIAL
-            )
-            return cls(backend, special=special, settings=settings)
+            backend = read_backend(folder / "tokenizer.json", named)
+            default = BERT_SPECIAL if backend.token_to_id("[CLS]") is not None else ROBERTA_SPECIAL
+            return cls(backend, special=special_pieces(named, default), settings=settings)
         if has["vocab.json"] and has["merges.txt"]:
             special = special_pieces(named, ROBERTA_SPECIAL)
             prefix = bool(settings.get("add_prefix_space", False))

@@ -131,7 +131,9 @@ def test_pretrained_on_masked_entities(tmp_path):
     checkpoint.tensors |= {name: torch.randn(shape) for name, shape in shapes.items()}
     checkpoint.task = "masked_lm"
     write_huggingface(checkpoint, tmp_path / "pretrained")
-    assert run("convert", tmp_path / "pretrained", tmp_path / "pipeline")[0] == 1
+    code, text = run("convert", tmp_path / "pretrained", tmp_path / "pipeline")
+    assert code == 1
+    assert "To link to the entities of its table, as it was pretrained on them, give --link." in text
     code, text = run("convert", tmp_path / "plain", tmp_path / "pipeline", "--link")
     assert code == 1
     assert "has no head for them. Pretrain it" in text
@@ -151,6 +153,11 @@ def test_pretrained_on_masked_entities(tmp_path):
         (["convert", "SOURCE", "out", "--entities", "some"], "entities must be 'all' or 'special', but it is 'some'"),
         (["convert", "SOURCE", "out", "--context", "page"], "context must be one of ('document', 'sentence')"),
         (["convert", "SOURCE", "out", "--lang", "qq"], "qq"),
+        (["convert", "SOURCE/model.safetensors", "out"], "has weights alone. Give its folder, "),
+        (
+            ["convert", "SOURCE", "out", "--labels", "labls.txt"],
+            "or a file with one a line, but there is no file 'labls.txt'",
+        ),
         (["convert", "SOURCE", "full"], "full would be replaced as a whole, but it holds no pipeline"),
         (["convert", "SOURCE", "full/letter.txt"], "would be replaced as a whole, but it holds no pipeline"),
         (["export", "nowhere", "out"], "nowhere"),
@@ -169,7 +176,7 @@ def test_refused(fine_tuned, tmp_path, monkeypatch, arguments, message):
     if "BLANK" in arguments:
         spacy.blank("en").to_disk(tmp_path / "blank")
         places["BLANK"] = tmp_path / "blank"
-    code, text = run(*(places.get(x, x) for x in arguments))
+    code, text = run(*(places.get(x, x.replace("SOURCE", str(fine_tuned))) for x in arguments))
     assert code == 1
     assert "Nothing was written." in text
     assert message in text
@@ -181,6 +188,13 @@ def test_a_pipeline_may_be_replaced(fine_tuned, tmp_path):
     for _ in range(2):
         assert run("convert", fine_tuned, tmp_path / "pipeline")[0] == 0
         assert run("export", tmp_path / "pipeline", tmp_path / "back")[0] == 0
+
+
+def test_blank_lines_are_no_labels(fine_tuned, tmp_path):
+    (tmp_path / "labels.txt").write_text("NIL\n\nA\nB \nC\n\n")
+    code, text = run("convert", fine_tuned, tmp_path / "pipeline", "--labels", tmp_path / "labels.txt")
+    assert code == 0, text
+    assert "with labels ['A', 'B', 'C']" in text
 
 
 def test_truncated_checkpoint(fine_tuned, tmp_path):
@@ -275,3 +289,25 @@ def processes_of_session(session):
         if int(number) == session and state != "Z":
             found.append(int(stat.parent.name))
     return found
+
+
+def test_one_type_for_each_mention(tmp_path):
+    """Where types exclude one another, each mention gets the best one, however improbable, and alone."""
+    checkpoint = make_checkpoint(labels=["person", "place", "event"])
+    checkpoint.task = "entity_classification"
+    checkpoint.source["problem_type"] = "single_label_classification"
+    wide = checkpoint.tensors["head.classifier.weight"]
+    checkpoint.tensors["head.classifier.weight"] = wide[:, : checkpoint.config.hidden_size].clone()
+    found = []
+    for shift in (-50, 50):
+        checkpoint.tensors["head.classifier.bias"] += shift
+        write_huggingface(checkpoint, tmp_path / "source")
+        code, text = run("convert", tmp_path / "source", tmp_path / "pipeline")
+        assert code == 0, text
+        assert "each mention gets its most probable type alone" in text
+        nlp = spacy.load(tmp_path / "pipeline")
+        doc = nlp.make_doc(SENTENCES[0])
+        doc.ents = [Span(doc, 0, 2, "X"), Span(doc, 4, 5, "X")]
+        found.append([list(ent._.luke_types) for ent in nlp(doc).ents])
+    assert found[0] == found[1]
+    assert [len(types) for types in found[0]] == [1, 1]

@@ -132,6 +132,7 @@ def test_no_relation_goes_to_the_front(tmp_path):
     [
         ((), "does not say what its 3 labels are"),
         (("--labels", "a,b"), "3"),
+        (("--labels", "a,b,c", "--tokenizer", "there"), "--base and --tokenizer are of LUKE checkpoints"),
     ],
 )
 def test_refused(tmp_path, arguments, message):

@@ -300,3 +300,22 @@ def test_spacy_train(kind, frozen, tmp_path, capsys):
     assert trained(SENTENCES[0]).cats
     if frozen:
         assert not changed(trained.get_pipe("luke_encoder"), parameters(owner))
+
+
+def test_an_encoder_that_is_renamed():
+    """Its listeners by name would read zeros, and are named; those of any encoder read on."""
+    nlp, _, _ = make_pipeline("tagger", "morphologizer")
+    node = next(x for x in nlp.get_pipe("tagger").model.walk() if x.name == "tok2vec-listener")
+    node.upstream_name = "luke_encoder"
+    before = nlp(SENTENCES[0])
+    with pytest.warns(
+        UserWarning, match=r"'tagger' listens to 'luke_encoder'.*nlp.rename_pipe\('enc', 'luke_encoder'\)"
+    ):
+        nlp.rename_pipe("luke_encoder", "enc")
+    nlp.rename_pipe("enc", "luke_encoder")
+    after = nlp(SENTENCES[0])
+    assert np.array_equal(before.tensor, after.tensor)
+    assert [x.tag_ for x in before] == [x.tag_ for x in after]
+    node.upstream_name = "*"
+    nlp.rename_pipe("luke_encoder", "enc")
+    assert np.array_equal(before.tensor, nlp(SENTENCES[0]).tensor)

@@ -71,6 +71,20 @@ def test_adam_of_thinc(attention):
     assert all(torch.equal(x, now[name]) for name, x in state(ner).items())
 
 
+@pytest.mark.parametrize("make_optimizer", [Adam, make_adamw])
+def test_a_label_more_between_updates(make_optimizer):
+    """The optimizer goes on; what it knows of the head, which is larger now, begins anew."""
+    nlp, ner = make_ner()
+    optimizer = make_optimizer(4e-3)
+    ner.update(make_examples(nlp), sgd=optimizer)
+    ner.add_label("CITY")
+    with nlp.use_params(optimizer.averages or {}):
+        assert "CITY" in ner.labels
+    before = state(ner)
+    ner.update(make_examples(nlp), sgd=optimizer)
+    assert not torch.equal(state(ner)["head/classifier.bias"], before["head/classifier.bias"])
+
+
 def test_update_through_the_pipeline_with_its_own_optimizer():
     nlp, ner = make_ner()
     before, losses = state(ner), {}

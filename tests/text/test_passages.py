@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_luke.text.passages import encode_passage, encode_query, encode_question, mark_candidates
+from spacy_luke.text.passages import encode_as_written, encode_passage, encode_query, encode_question, mark_candidates
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.tiny import SENTENCES, make_wordpiece, tokenizer_json
 
@@ -66,6 +66,19 @@ def test_question(kind, text):
     start = text.index("W") if "W" in text else 0
     assert question.place(start, start + 1)[0] <= 1
     assert question.ends_N[-1] == len(text)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_as_written(kind, text):
+    """All pieces of the text and no others; blanks alone stand where the next word begins."""
+    passage = encode_as_written(TOKENIZERS[kind], text)
+    assert passage.ids_N.tolist() == ids(TOKENIZERS[kind], text, blank=False)
+    held = [text[a:b] for a, b in zip(passage.starts_N.tolist(), passage.ends_N.tolist())]
+    assert not any(part.isspace() for part in held)
+    for match in re.finditer("[a-zA-Z]{2,}", text):
+        first, last = passage.place(*match.span())
+        assert "".join(held[first:last]) == match[0]
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)

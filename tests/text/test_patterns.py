@@ -144,7 +144,7 @@ def test_where_patterns_are(tmp_path):
             setattr(tokenizer, name, step)
         tokenizer.save(str(tmp_path / "tokenizer.json"))
         with pytest.raises(ValueError, match=r"tokenizer\.json has the regular expression 'a\+\$', which may take"):
-            read_backend(tmp_path / "tokenizer.json")
+            read_backend(tmp_path / "tokenizer.json", {})
 
 
 def test_words_of_any_length(tmp_path):

@@ -14,7 +14,7 @@ from spacy.training import Example
 from ...annotations import Question, get_questions
 from ...batch.passages import PassageItem, best_context, make_frame, stride_windows
 from ...bridge.documents import word_edges
-from ...text.passages import Passage, encode_passage, encode_question
+from ...text.passages import Passage, encode_as_written, encode_passage, encode_question
 from ...text.tokenizer import PieceTokenizer
 
 EntityPlace = tuple[int, int, int]  # characters [start, end) and row of the entity
@@ -25,7 +25,8 @@ _COUNTED = ("links", "questions", "answers", "questions without answer")  # in a
 
 @dataclass(frozen=True)
 class QuestionInput:
-    """What windows are made by. window: pieces of one, all included; row_of: of an entity, None of an unknown one."""
+    """What windows are made by. window: pieces of one, all included; row_of: of an entity, None of an unknown one;
+    as_written: without blanks that the text has not."""
 
     tokenizer: PieceTokenizer
     token_types: int
@@ -36,6 +37,7 @@ class QuestionInput:
     max_answer_pieces: int
     max_entities: int
     row_of: Callable[[str], int | None]
+    as_written: bool
 
     @property
     def question_room(self) -> int:
@@ -87,7 +89,7 @@ def asked_questions(example: Example) -> list[Question]:
 
 
 def read_doc(task: QuestionInput, doc: Doc, links: Iterable[EntityPlace]) -> ReadDoc:
-    passage = encode_passage(task.tokenizer, doc.text)
+    passage = (encode_as_written if task.as_written else encode_passage)(task.tokenizer, doc.text)
     starts_W, ends_W = word_edges(doc)
     return ReadDoc(passage, len(doc.text), starts_W, ends_W, *_place_links(passage, links))
 
@@ -155,7 +157,7 @@ def _read_question(
 ) -> tuple[Passage, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Pieces of a question, and rows and pieces [first, last) of its linked entities."""
     text = question["question"]
-    asked = encode_question(task.tokenizer, text)
+    asked = (encode_as_written if task.as_written else encode_question)(task.tokenizer, text)
     room = task.question_room
     most = room if task.max_question_pieces is None else min(room, task.max_question_pieces)
     if len(asked.ids_N) > most and not task.cut_questions:
