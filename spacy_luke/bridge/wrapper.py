@@ -142,25 +142,22 @@ class TorchShim(Shim, Generic[Module]):
     def named_parameters(self) -> list[tuple[str, nn.Parameter]]:
         return [] if self._model is None else [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
 
-    def key(self, name: str, parameter: nn.Parameter) -> tuple[int, str]:
-        """What Thinc's optimizers know a parameter by. It has the shape, so that means of gradients begin anew where a
-        label more has made the parameter larger."""
-        return self.id, f"{name} {tuple(parameter.shape)}"
-
     def finish_update(self, optimizer: Optimizer) -> None:
         if isinstance(optimizer, AdamW):
             optimizer.step(str(self.id), self.named_parameters())
             return
         for name, parameter in self.named_parameters():
             if parameter.grad is not None:
-                value, _ = optimizer(self.key(name, parameter), to_floats(parameter.data), to_floats(parameter.grad))
+                _forget_other_size(optimizer, (self.id, name), parameter.numel())
+                value, _ = optimizer((self.id, name), to_floats(parameter.data), to_floats(parameter.grad))
                 _set_value(parameter, from_xp(value))
                 parameter.grad = None
 
     @contextlib.contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
         """Other values, such as an optimizer's averages, in place of the parameters for a while."""
-        parameters = [(key, p) for name, p in self.named_parameters() if (key := self.key(name, p)) in params]
+        named = [((self.id, name), p) for name, p in self.named_parameters()]
+        parameters = [(key, p) for key, p in named if key in params and params[key].size == p.numel()]
         before = [p.detach().clone() for _, p in parameters]
         try:
             for key, p in parameters:
@@ -224,6 +221,14 @@ def shim_of(node: Model[Any, Any]) -> TorchShim[Any]:
 def shims_of(model: Model[Any, Any]) -> dict[str, TorchShim[nn.Module]]:
     """The torch shims of a Thinc model by the names of its nodes, in the order of `model.walk()`."""
     return {node.name: shim for node in model.walk() for shim in node.shims if isinstance(shim, TorchShim)}
+
+
+def _forget_other_size(optimizer: Optimizer, key: tuple[int, str], size: int) -> None:
+    """What one of Thinc's optimizers knows of a parameter begins anew where a label more has made it larger."""
+    kept: list[dict[Any, Any]] = [getattr(optimizer, name, None) or {} for name in ("mom1", "mom2", "averages")]
+    if any(key in arrays and arrays[key].size != size for arrays in kept):
+        for arrays in (*kept, optimizer.nr_update):
+            arrays.pop(key, None)
 
 
 @torch.no_grad()
