@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measuring import RESULTS, encoder_parser, name_of
+from measuring import RESULTS, encoder_parser, file_name_of, name_of
 from runs import add_line, describe_machines, describe_mean, describe_seconds, describe_seeds, group_runs, read_lines
 
 os.environ.update(TOKENIZERS_PARALLELISM="false")
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from spacy_luke.checkpoint.sources import find_source
 
     folder, layers = find_source(options.encoder), options.layers
-    kept = f"encoders/{name_of(options.encoder).replace(':', '-').replace('/', '-')}-{layers or 'all'}"
+    kept = f"encoders/{file_name_of(options.encoder)}-{layers or 'all'}"
     arguments = ["--seed", options.seed, "--rate", options.rate, "--data", options.data]
     arguments += ["--system", options.system or SYSTEMS[options.task]]
     arguments += ["--threads", options.threads] if options.threads else []

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from machine import describe_machine
-from measuring import RESULTS, encoder_parser, name_of
+from measuring import RESULTS, encoder_parser, file_name_of, name_of
 from ner_data import DATA_SETS, Sentence, read_part, score
 from paired import answers_of_mentions, compare_lines, keep
 from runs import describe_machines, read_lines
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> Any:
             place += len(sentence.words)
         golds = [sentence.mentions for sentence in parts[1]]
         scores = score(golds, mentions)
-        kept = f"frozen/{name_of(options.encoder).replace(':', '-').replace('/', '-')}-{layer}.jsonl"
+        kept = f"frozen/{file_name_of(options.encoder)}-{layer}.jsonl"
         yield {
             "encoder": name_of(options.encoder),
             "dataset": options.dataset,

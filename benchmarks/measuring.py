@@ -38,6 +38,11 @@ def name_of(encoder: str) -> str:
     return encoder if "package:" in encoder else Path(encoder).name
 
 
+def file_name_of(encoder: str) -> str:
+    """For the predictions of an encoder."""
+    return name_of(encoder).replace(":", "-").replace("/", "-")
+
+
 def title_of(nlp: Any) -> str:
     """Name and version of a pipeline."""
     return f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -247,21 +247,6 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
         return loss, (gradient,)
 
     # ---- the head
-
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        weights: Callable[[], Checkpoint] | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Load the checkpoint and make the head.
-
-        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1 with entities = "all"; null keeps what the
-        encoder has. seed: of the head's fresh parameters.
-        """
-        self.begin(get_examples, weights, seed=seed)
 
     def create_head(self, report: Counter[str] | None = None, *, seed: int = 0) -> None:
         create_answer_head(self.model, seed=seed)

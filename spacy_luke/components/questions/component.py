@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 
@@ -91,6 +92,21 @@ class AskedComponent(LukeComponent, Generic[Asked, Found]):
                 f"'{self.name}': the answers of a {self.asks} are characters of the gold Doc's text, so the Doc must "
                 f"have the same text, but the two begin {gold[:60]!r} and {text[:60]!r}."
             )
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        weights: Callable[[], Checkpoint] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Load the checkpoint and make the head.
+
+        weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1, for `luke_qa` with entities = "all"; null
+        keeps what the encoder has. seed: of the head's fresh parameters.
+        """
+        self.begin(get_examples, weights, seed=seed)
 
     def begin(
         self,
