@@ -22,7 +22,7 @@ from typing import Any
 import proposals
 from machine import describe_machine
 from measuring import MINILM
-from paired import keep
+from paired import compare_lines, keep
 from runs import describe_machines, make_parser, run_as_asked
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -105,8 +105,8 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
         "Written by `python benchmarks/fewer_spans.py --table`: `luke_one_way` of quality.py, with the `none_bias` and",
         "the `proposal_threshold` that `spacy luke tune` finds on the dev part. F1 in percent on the test part, mean",
         "over the seeds. Moved: F1 against all proposed spans in float32 (bfloat16: against float32 with a threshold),",
-        "mean and each seed. Speed: processor time of one thread of this chip beside all spans in float32; bfloat16",
-        "has none where the chip emulates it.",
+        "with the 95 % interval over documents and seeds, and of each seed. Speed: processor time of one thread of",
+        "this chip beside all spans in float32; bfloat16 has none where the chip emulates it.",
         "",
         "| data | seeds | threshold | format | spans a word | F1 | moved | by seed | speed |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -130,7 +130,8 @@ def describe(name: str, runs: Sequence[dict[str, Any]], format_: str, rows: Sequ
     thresholds = ", ".join(dict.fromkeys(f"{own['threshold']:g}" for own, _, _ in rows))
     moved = [own["f"] - other["f"] for own, other, _ in rows]
     first = all(own is other for own, other, _ in rows)
-    changes = ["", ""] if first else [f"{mean(moved):+.2f}", ", ".join(f"{x:+.2f}" for x in moved)]
+    seeded = [[{**row[i], "seed": x["seed"]} for x, row in zip(runs, rows, strict=True)] for i in (1, 0)]
+    changes = ["", ""] if first else [str(compare_lines(*seeded)), ", ".join(f"{x:+.2f}" for x in moved)]
     emulated = format_ == "bfloat16" and not all(x["bfloat16"] for x in runs)
     speed = "" if emulated else f"{mean(all_['seconds'] / own['seconds'] for own, _, all_ in rows):.2f}"
     spans, f = (f"{mean(own[key] for own, _, _ in rows):.{n}f}" for key, n in (("spans_per_word", 3), ("f", 2)))

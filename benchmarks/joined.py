@@ -21,7 +21,7 @@ import spacy
 from machine import describe_machine
 from measuring import MINILM
 from ner_data import Sentence, outermost, score
-from paired import answers_of_mentions, compare_lines, keep
+from paired import answers_of_mentions, compare_lines, keep_run
 from runs import (
     batches,
     describe_machines,
@@ -98,7 +98,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "part": "dev" if options.dev else "test",
         **{key: round(value, 2) for key, value in scores.items()},
         "labels": {key: round(value, 2) for key, value in per_label.items()},
-        "predictions": None if options.dev or options.limit else keep(kept, answers_of_mentions(wanted, said)),
+        "predictions": keep_run(
+            kept,
+            answers_of_mentions(wanted, said),
+            limit=options.limit,
+            dev=options.dev,
+            settings={"epochs": options.epochs},
+        ),
         "epochs": options.epochs,
         "records": [len(examples), len(gold)],
         "mentions": [sum(len(x.reference.ents) for x in examples), sum(map(len, wanted))],

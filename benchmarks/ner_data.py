@@ -46,7 +46,7 @@ DATA_SETS: dict[str, DataSet] = {
         "conll2003",
         train=Part("conll2003/eng.train", 800),
         dev=Part("conll2003/eng.testa", 800),
-        test=Part("conll2003/eng.testb", 1200),
+        test=Part("conll2003/eng.testb"),
     ),
     "wnut17": DataSet(
         "wnut",

@@ -74,6 +74,20 @@ def keep(path: str, answers: Sequence[Answers]) -> str:
     return path
 
 
+def keep_run(
+    path: str, answers: Sequence[Answers], *, limit: int | None, dev: bool, settings: dict[str, Any]
+) -> str | None:
+    """`keep`, of a run as it was asked for: nothing of a smoke run, which has a limit. Runs on the dev part differ in
+    the settings that they try: these name the file, in a folder of its own."""
+    if limit is not None:
+        return None
+    if dev:
+        file = Path(path)
+        values = "-".join(str(x) for x in settings.values() if x is not None)
+        path = f"{file.parent}_dev/{file.stem}-{values}.jsonl"
+    return keep(path, answers)
+
+
 def read(path: str) -> list[Answers]:
     """What `keep` wrote."""
     return [tuple(json.loads(x)) for x in (FOLDER / path).read_text(encoding="utf8").splitlines()]

@@ -22,7 +22,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import MINILM, data_parser
-from paired import answers_of_mentions, compare_lines, keep
+from paired import answers_of_mentions, compare_lines, keep_run
 from runs import describe_machines, describe_seconds, describe_seeds, group_runs, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -107,8 +107,9 @@ def run(
     found_mentions = system.predict([sentence.words for sentence in test])
     test_seconds = time.perf_counter() - start
     answers = answers_of_mentions([x.mentions for x in test], found_mentions)
-    whole = not (options.dev or options.test_limit)
+    told = {key: value for key, value in asdict(settings).items() if key != "layers" or value is not None}
     kept = f"{folder}/{options.dataset}-{len(train)}-{options.system}-{options.seed}.jsonl"
+    kept = keep_run(kept, answers, limit=options.test_limit, dev=options.dev, settings=told)
     train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
     return {
         "dataset": options.dataset,
@@ -116,11 +117,11 @@ def run(
         "seed": options.seed,
         "part": "dev" if options.dev else "test",
         **{k: round(v, 2) for k, v in score([x.mentions for x in test], found_mentions).items()},
-        "settings": {key: value for key, value in asdict(settings).items() if key != "layers" or value is not None},
+        "settings": told,
         "sentences": [len(train), len(test)],
         "seconds": [round(train_seconds, 1), round(test_seconds, 1)],
         "words_per_second": [round(train_words * options.epochs / train_seconds), round(test_words / test_seconds)],
-        "predictions": keep(kept, answers) if whole else None,
+        "predictions": kept,
         **describe_machine(),
     }
 

@@ -22,7 +22,7 @@ from statistics import mean
 from typing import Any
 
 from measuring import MINILM
-from paired import answers_of, compare_lines, count, keep, score
+from paired import answers_of, compare_lines, count, keep_run, score
 from runs import (
     batches,
     describe_mean,
@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
         known=[sum(known), round(float(score(of_known.sum(0))), 2) if any(known) else None],
-        predictions=None if options.dev or options.limit else keep(kept, answers),
+        predictions=keep_run(kept, answers, limit=options.limit, dev=options.dev, settings=settings),
     )
 
 

@@ -17,7 +17,7 @@ from itertools import islice
 from statistics import mean
 from typing import Any
 
-from paired import answers_of, compare_lines, keep
+from paired import answers_of, compare_lines, keep_run
 from runs import (
     batches,
     describe_mean,
@@ -93,19 +93,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     trained = time.perf_counter()
     examples = predict(qa, [asked(nlp, doc) for doc in test])
     answers = answers_of(answer_items(examples, asked=QUESTIONS), len(examples))
+    settings = {"rate": options.rate, "batch": options.batch, "epochs": options.epochs}
+    kept = f"quality_qa/{options.system}-{options.seed}.jsonl"
     return make_result(
         options,
         qa.score(examples),
         task="xquad",
         score="qa_f",
-        settings={"rate": options.rate, "batch": options.batch, "epochs": options.epochs},
+        settings=settings,
         records=[len(train), len(test)],
         questions=[sum(len(doc._.luke_questions) for doc in docs) for docs in (train, test)],
         links=[sum(len(x.predicted.spans.get("luke_links", ())) for x in examples)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        predictions=None
-        if options.dev or options.limit
-        else keep(f"quality_qa/{options.system}-{options.seed}.jsonl", answers),
+        predictions=keep_run(kept, answers, limit=options.limit, dev=options.dev, settings=settings),
     )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from paired import Answers, answers_of, compare_lines, counts_of, keep
+from paired import Answers, answers_of, compare_lines, counts_of, keep_run
 from runs import (
     batches,
     describe_mean,
@@ -177,16 +177,17 @@ def run(
         optimizer.step_schedules()
     trained = time.perf_counter()
     scores, answers = score(nlp, test, options.task)
+    settings = {"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens}
     kept = f"{folder}/{options.task}-{options.system}-{options.tokens}-{options.seed}.jsonl"
     return make_result(
         options,
         scores,
         task=options.task,
         score=task.score,
-        settings={"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens},
+        settings=settings,
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        predictions=None if options.dev or options.limit else keep(kept, answers),
+        predictions=keep_run(kept, answers, limit=options.limit, dev=options.dev, settings=settings),
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import common_start
 import quality_tasks
 from machine import describe_machine
-from paired import compare_lines, count, counts_of, keep, score
+from paired import compare_lines, count, counts_of, keep_run, score
 from runs import describe_runs, group_runs, make_parser, run_as_asked, start
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "weight": weight,
         "records": [len(train), len(test)],
         "seconds": [round(read - began, 1), round(time.perf_counter() - read, 1)],
-        "predictions": None if options.dev or options.limit else keep(kept, answers),
+        "predictions": keep_run(kept, answers, limit=options.limit, dev=options.dev, settings={"weight": weight}),
         **describe_machine(),
     }
 
