@@ -1,5 +1,5 @@
 """What scores cannot tell and a reader should know: labels that gold and pipeline do not share, gold that begins or
-ends inside a word, and a linker that nobody gives mentions."""
+ends inside a word, and components that nobody gives mentions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,54 +7,80 @@ from collections.abc import Sequence
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..annotations import ENTITIES, RELATIONS_TASK, get_scope
+from ..annotations import ENTITIES, get_scope
 from ..components.base import LukeComponent
 from ..components.linker.component import LukeLinker
 from ..components.ner import LukeNER
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
+from ..components.typer import LukeTyper
+from ..components.units.classifier import UnitClassifier
 from ..scorers.items import ScoredItem
-from ..training.dev_gold import listed_labels
+from ..training.dev_gold import ClassifiesUnits, FindsSpans, gold_labels, listed_labels
 
 _EXAMPLES = 3  # texts of a message
+_NOTHING_ASKED = {
+    LukeLinker: "mentions to link: no component before it finds any. --gold-links gives it those of the data.",
+    LukeTyper: "mentions to type: no component before it finds any. --gold-mentions gives it those of the data.",
+    LukeRelation: "pairs to ask about: no component before it finds two entities that may be related. "
+    "--gold-entities gives it the entities of the data, --gold-pairs their pairs.",
+}
 
 
 def score_notes(
     proc: LukeComponent | SoftTextCategorizer, items: Sequence[ScoredItem], examples: Sequence[Example]
 ) -> list[str]:
-    """Of a luke_ner or luke_relation: labels of the gold that it does not know, and what it found under labels that the
-    gold nowhere has; of a luke_ner gold mentions, too, that the pipeline's words cannot be; of a luke_linker that there
-    is no mention that it could link. examples: by the numbers that the items have."""
-    if isinstance(proc, LukeLinker) and not any(list(proc.getter(x.predicted)) for x in examples):
-        return [
-            f"'{proc.name}' has no mentions to link: no component before it finds any. --gold-links gives it those of "
-            "the data."
-        ]
-    if not isinstance(proc, LukeNER | LukeRelation):
+    """Of a linker, luke_typer or luke_relation that there is nothing that it could be asked about; of a luke_ner,
+    luke_typer or luke_relation labels of the gold that it does not know; of a luke_ner or luke_relation what it found
+    under labels that the gold nowhere has, and of a luke_ner gold mentions that the pipeline's words cannot be.
+    examples: by the numbers that the items have."""
+    if not _is_asked(proc, examples):
+        (nothing,) = (said for kind, said in _NOTHING_ASKED.items() if isinstance(proc, kind))
+        return [f"'{proc.name}' has no {nothing}"]
+    golds = [example.reference for example in examples]
+    notes = unknown_label_notes(proc, golds)
+    if isinstance(proc, LukeNER):
+        if notes:
+            notes[0] += " --labels says what they mean, such as --labels PERSON=PER,GPE=LOC."
+        notes += [*_beyond_notes(proc, items, golds), *_word_notes(proc, examples)]
+    elif isinstance(proc, LukeRelation):
+        notes += _beyond_notes(proc, items, golds)
+    return notes
+
+
+def _is_asked(proc: LukeComponent | SoftTextCategorizer, examples: Sequence[Example]) -> bool:
+    """False of a component to which no mention, or no pair, is given."""
+    if isinstance(proc, LukeLinker):
+        return any(list(proc.getter(x.predicted)) for x in examples)
+    return not isinstance(proc, LukeTyper | LukeRelation) or any(len(proc.asked(x.predicted)) for x in examples)
+
+
+def unknown_label_notes(proc: LukeComponent | SoftTextCategorizer, golds: Sequence[Doc]) -> list[str]:
+    """That gold has labels which a luke_ner, luke_typer or luke_relation does not know."""
+    if not isinstance(proc, FindsSpans | ClassifiesUnits):
         return []
-    words = _word_notes(proc, examples) if isinstance(proc, LukeNER) else []
-    return [*_label_notes(proc, items, [example.reference for example in examples]), *words]
-
-
-def _label_notes(proc: LukeNER | LukeRelation, items: Sequence[ScoredItem], golds: Sequence[Doc]) -> list[str]:
-    task = ENTITIES if isinstance(proc, LukeNER) else RELATIONS_TASK
-    known, meant = set(proc.labels), set[str]()
+    task = proc.scope_task if isinstance(proc, UnitClassifier) else ENTITIES
     strange: Counter[str] = Counter()
+    for doc in golds:
+        scope = get_scope(doc, task)
+        labels = [label for label in gold_labels(proc, doc) if scope.is_scored(label)]
+        strange.update(label for label in labels if scope.named(label).isdisjoint(proc.labels))
+    if not strange:
+        return []
+    wrong = "" if isinstance(proc, LukeTyper) else ", and what is found in their places as wrong"
+    return [f"'{proc.name}' does not know {listed_labels(strange)}, which the gold has: they count as missed{wrong}."]
+
+
+def _beyond_notes(proc: LukeNER | LukeRelation, items: Sequence[ScoredItem], golds: Sequence[Doc]) -> list[str]:
+    task = proc.scope_task if isinstance(proc, LukeRelation) else ENTITIES
+    known, meant = set(proc.labels), set[str]()
     for item in items:
         if item.gold:
             scope = get_scope(golds[item.doc], task)
             several = {scope.missed_as(label): scope.named(label) for label in scope.meanings}
-            named = several.get(item.label, frozenset({item.label}))
-            meant |= named
-            strange.update([] if named & known else [item.label])
+            meant |= several.get(item.label, frozenset({item.label}))
     beyond = Counter(item.label for item in items if item.found and item.label not in meant)
     notes = []
-    if strange:
-        how = " --labels says what they mean, such as --labels PERSON=PER,GPE=LOC." if task == ENTITIES else ""
-        notes.append(
-            f"'{proc.name}' does not know {listed_labels(strange)}, which the gold has: they count as missed, and what "
-            f"is found in their places as wrong.{how}"
-        )
     if beyond and meant & known:
         left = ",".join(sorted(meant & known))
         how = f" If the data do not annotate these, leave them out: --annotates {left}" if task == ENTITIES else ""

@@ -1,7 +1,6 @@
 """The threshold of a component, or its bias, that is best on dev data, and the calibration of its scores, set in the
 saved pipeline."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,21 +8,18 @@ from typing import Any
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..annotations import ENTITIES, get_scope
 from ..components.base import LukeComponent, find_component
-from ..components.calibration import Calibrated
+from ..components.calibration import HIGHEST_TEMPERATURE, Calibrated
 from ..components.linker.component import LukeLinker
 from ..components.settings import changed_settings
-from ..components.units.classifier import UnitClassifier
 from ..components.units.tuning import ThresholdClassifier
 from ..stores.atomic import write_atomically
-from ..training.dev_gold import ClassifiesUnits, FindsSpans, gold_labels, listed_labels
 from .gold import Given, luke_components, read_gold
 from .link_tuning import tune_links
 from .saving import check_replaceable, save
+from .score_notes import unknown_label_notes
 
 LEAST = 50  # positives that a threshold is chosen from
 
@@ -90,7 +86,13 @@ def tune_pipeline(
         _change(nlp, proc, Path(pipeline), rewrite=bool(on_file))
     setting, *others = settings
     more = {key: found.pop(key) for key in others}
-    notes = _notes(proc, [example.reference for example in golds])
+    notes = unknown_label_notes(proc, [example.reference for example in golds])
+    if more.get("temperature", 1.0) >= HIGHEST_TEMPERATURE:
+        notes.append(
+            f"Higher scores of '{proc.name}' are no more often right in these data (temperature = "
+            f"{HIGHEST_TEMPERATURE:g}, the highest): calibrated, all of them are nearly the same. Give more dev data, "
+            "or leave the scores as they are: --no-calibrate."
+        )
     return Tuned(proc.name, setting, found.pop(setting), before[setting], found, more, notes)
 
 
@@ -113,21 +115,6 @@ def _tune(
     tunable: Any = proc  # which has `tune`, see `_find_tunable`
     found: dict[str, float] = tunable.tune(examples, nlp=nlp, least=least, **options)
     return found
-
-
-def _notes(proc: LukeComponent, golds: Sequence[Doc]) -> list[str]:
-    """That gold has labels which a luke_ner, luke_typer or luke_relation does not know."""
-    if not isinstance(proc, FindsSpans | ClassifiesUnits):
-        return []
-    task = proc.scope_task if isinstance(proc, UnitClassifier) else ENTITIES
-    strange: Counter[str] = Counter()
-    for doc in golds:
-        scope = get_scope(doc, task)
-        labels = [label for label in gold_labels(proc, doc) if scope.is_scored(label)]
-        strange.update(label for label in labels if scope.named(label).isdisjoint(proc.labels))
-    if not strange:
-        return []
-    return [f"'{proc.name}' does not know {listed_labels(strange)}, which the gold has: they count as missed."]
 
 
 def prepare_examples(

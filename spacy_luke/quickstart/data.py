@@ -19,13 +19,11 @@ _FEWEST = 5  # documents that can be divided
 
 
 class Parts(NamedTuple):
-    """train, dev: .spacy files, or folders of them; made: what was written, for the user to know; files: that were
-    written."""
+    """train, dev: .spacy files, or folders of them; made: what was written, for the user to know."""
 
     train: Path
     dev: Path
     made: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
 
 
 def prepare_parts(

@@ -128,6 +128,16 @@ def test_gold_mentions_and_pairs(tmp_path):
     result, text = run(*arguments, "--gold-mentions", "--gold-pairs")
     assert result.exit_code == 0, result.output
     assert srsly.read_json(tmp_path / "m.json")["relations_accuracy"] == 1.0
+    assert "--gold-mentions" not in text
+    assert "--gold-pairs" not in text
+    result, text = run(*arguments)  # nothing finds what is asked about
+    assert result.exit_code == 0, result.output
+    assert "'luke_typer' has no mentions to type: no component before it finds any. --gold-mentions gives it" in text
+    assert "'luke_relation' has no pairs to ask about" in text
+    gold.spans["luke_types"] = [Span(gold, 0, 2, "robot"), Span(gold, 0, 2, "city")]
+    write_docbin([gold], tmp_path / "gold.spacy")
+    _, text = run(*arguments, "--gold-mentions", "--gold-pairs")
+    assert "'luke_typer' does not know robot (1), which the gold has: they count as missed." in text
     assert srsly.read_json(tmp_path / "m.json")["types_micro_r"] > 0
     assert "accuracy of given pairs 100.00 2" in text
     result, _ = run(*arguments)

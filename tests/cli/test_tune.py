@@ -106,6 +106,26 @@ def test_without_calibration(saved, tmp_path):
     assert spacy.load(tmp_path / "tuned").get_pipe("luke_ner").temperature == 1.0
 
 
+def test_scores_that_tell_nothing(saved, tmp_path):
+    """What is found is gold where its score is low: calibration can but make all scores alike, which is said."""
+    nlp = spacy.load(saved / "pipeline")
+    nlp.get_pipe("luke_typer").cfg["threshold"] = 0.0
+    golds = []
+    for doc in annotate(nlp):
+        gold = as_gold(doc)
+        types = sorted((p, x, label) for x in doc.ents for label, p in x._.luke_types.items())
+        gold.spans["luke_types"] = [Span(gold, x.start, x.end, label) for _, x, label in types[: len(types) // 2]]
+        golds.append(gold)
+    write_docbin(golds, tmp_path / "dev.spacy")
+    command = [saved / "pipeline", tmp_path / "dev.spacy", "--component", "luke_typer", "--force"]
+    result, text = run(*command, "-o", tmp_path / "tuned")
+    assert result.exit_code == 0, result.output
+    assert "temperature = 20" in text
+    assert "Higher scores of 'luke_typer' are no more often right in these data" in text
+    _, text = run(*command, "-o", tmp_path / "other", "--no-calibrate")
+    assert "no more often right" not in text
+
+
 @pytest.mark.parametrize(("name", "key", "metric"), TUNABLE[:3])
 def test_labels_that_the_pipeline_does_not_know(saved, tmp_path, name, key, metric):
     """They are missed, as `evaluate` counts."""
