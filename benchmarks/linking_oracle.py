@@ -20,6 +20,7 @@ import numpy as np
 from linking import PARTS, example_of, read_part
 from machine import describe_machine
 from measuring import sums_of_draws
+from paired import keep
 from runs import add_line, describe_machines, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -75,6 +76,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "documents": len(docs),
         "seed": options.seed,
         "model": model,
+        "predictions": keep_found(f"linking_oracle/{options.pipeline.name}-{options.part}-{len(docs)}", found),
         **summarise(found),
         **describe_machine(),
     }
@@ -191,6 +193,21 @@ def tokens_to_ask(task: Any, gold_E: np.ndarray) -> Iterator[int]:
     for e in np.flatnonzero(task.decided_E).tolist():
         if len(task.rows[e]) > 1 and gold_E[e] in task.rows[e]:
             yield e
+
+
+def keep_found(path: str, found: Sequence[np.ndarray]) -> dict[str, str]:
+    """found: see `ask`. RETURNS: the file of each context, in which a document's mentions are their numbers; found are
+    those that are right."""
+    return {
+        context: keep(
+            f"{path}-{context.replace(',', '').replace(' ', '_')}.jsonl",
+            [
+                ([f"{m} right" for m in range(len(right_M))], [f"{m} right" for m in np.flatnonzero(right_M).tolist()])
+                for right_M in (x[:, i, 0] for x in found)
+            ],
+        )
+        for i, context in enumerate(CONTEXTS)
+    }
 
 
 def summarise(found: Sequence[np.ndarray]) -> dict[str, Any]:
