@@ -131,7 +131,8 @@ def describe(name: str, runs: Sequence[dict[str, Any]], format_: str, rows: Sequ
     moved = [own["f"] - other["f"] for own, other, _ in rows]
     first = all(own is other for own, other, _ in rows)
     seeded = [[{**row[i], "seed": x["seed"]} for x, row in zip(runs, rows, strict=True)] for i in (1, 0)]
-    changes = ["", ""] if first else [str(compare_lines(*seeded)), ", ".join(f"{x:+.2f}" for x in moved)]
+    gap = None if first else compare_lines(*seeded)
+    changes = ["", ""] if gap is None else [gap.describe(digits=2), ", ".join(f"{x:+.2f}" for x in moved)]
     emulated = format_ == "bfloat16" and not all(x["bfloat16"] for x in runs)
     speed = "" if emulated else f"{mean(all_['seconds'] / own['seconds'] for own, _, all_ in rows):.2f}"
     spans, f = (f"{mean(own[key] for own, _, _ in rows):.{n}f}" for key, n in (("spans_per_word", 3), ("f", 2)))

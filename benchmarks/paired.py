@@ -37,8 +37,11 @@ class Gap(NamedTuple):
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self, digits: int = 1) -> str:
         said = (", one run" if self.runs == 1 else "") + ("" if self.is_significant else ", not significant")
-        return f"{self.points:+.1f} ({self.low:+.1f} to {self.high:+.1f}{said})"
+        return f"{self.points:+.{digits}f} ({self.low:+.{digits}f} to {self.high:+.{digits}f}{said})"
 
 
 def answers_of(items: Iterable[ScoredItem], documents: int) -> list[Answers]:
