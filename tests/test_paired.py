@@ -146,3 +146,18 @@ def test_predictions_are_kept_and_read(paired, tmp_path, monkeypatch):
     lines = [{"seed": seed, "predictions": "a/b.jsonl"} for seed in (0, 1)]
     assert paired.compare_lines(lines, [{"seed": 5, "predictions": "a/b.jsonl"}, {"seed": 0}]) is None
     assert paired.compare_lines(lines, lines[1:]).runs == 1
+
+
+def test_runs_that_tune_keep_a_file_for_each_of_their_settings(paired, tmp_path, monkeypatch):
+    monkeypatch.setattr(paired, "FOLDER", tmp_path)
+    answers = [(["0-1 A"], ["0-1 B"])]
+
+    def keep(rate, **asked):
+        return paired.keep_run("task/one-0.jsonl", answers, settings={"rate": rate, "layers": None}, **asked)
+
+    assert keep(0.1, limit=None, dev=False) == keep(0.2, limit=None, dev=False) == "task/one-0.jsonl"
+    files = [keep(rate, limit=None, dev=True) for rate in (0.1, 0.2)]
+    assert files == ["task_dev/one-0-0.1.jsonl", "task_dev/one-0-0.2.jsonl"]
+    assert all(paired.read(file) == answers for file in files)
+    assert keep(0.3, limit=10, dev=True) is None
+    assert not (tmp_path / "task_dev" / "one-0-0.3.jsonl").exists()
