@@ -10,7 +10,6 @@ sentences given; words a second in turns, in one process of one thread, all on t
 """
 
 import argparse
-import json
 import logging
 import re
 import warnings
@@ -22,9 +21,8 @@ from distillation import mean_of, read_test
 from machine import describe_machine, instructions
 from measuring import RESULTS
 from paired import answers_of_ents, compare_lines, keep
-from runs import add_line
+from runs import add_line, read_lines
 
-LINES = RESULTS / "beside_cnn.jsonl"
 CNN = "spaCy's CNN `ner`"
 KINDS = {"teacher": "luke_ner, on gold", "gold": "luke_ner, on gold", "taught": "luke_ner, taught"}
 FORMATS = ("float32", "bfloat16", "int8")
@@ -34,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="of distillation.py: its data and pipelines")
     parser.add_argument("--seed", type=int, default=0, help="of the CNN, and that the folder was made with")
+    parser.add_argument("--name", default="beside_cnn", help="of the results: those of another chip have their own")
     parser.add_argument("--report", action="store_true", help="only write the report again")
     options = parser.parse_args()
     if not options.report:
@@ -42,9 +41,9 @@ def main() -> None:
         logging.disable(logging.WARNING)
         warnings.simplefilter("ignore")
         for row in measure(options.folder, options.seed):
-            add_line(LINES, row)
-    text = make_report([json.loads(line) for line in LINES.read_text(encoding="utf8").splitlines()])
-    (RESULTS / "beside_cnn.md").write_text(text, encoding="utf8")
+            add_line(RESULTS / f"{options.name}.jsonl", row)
+    text = make_report(read_lines(RESULTS / f"{options.name}.jsonl"))
+    (RESULTS / f"{options.name}.md").write_text(text, encoding="utf8")
     print(text)
 
 
