@@ -24,7 +24,7 @@ from typing import Any
 from machine import describe_machine
 from measuring import MINILM, RESULTS, data_parser, name_of
 from paired import answers_of_ents, compare_lines, keep
-from runs import add_line
+from runs import add_line, read_lines
 
 CONFIG = Path(__file__).parents[1] / "configs" / "ner_small.cfg"
 LINES = RESULTS / "distillation.jsonl"
@@ -41,7 +41,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             for row in measure(options, options.folder or Path(name)):
                 add_line(LINES, row)
-    text = make_report([json.loads(line) for line in LINES.read_text(encoding="utf8").splitlines()])
+    text = make_report(read_lines(LINES))
     (RESULTS / "distillation.md").write_text(text, encoding="utf8")
     print(text)
 

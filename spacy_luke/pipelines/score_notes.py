@@ -19,7 +19,7 @@ from ..scorers.items import ScoredItem
 from ..training.dev_gold import ClassifiesUnits, FindsSpans, gold_labels, listed_labels
 
 _EXAMPLES = 3  # texts of a message
-_NOTHING_ASKED = {
+_NOTHING_ASKED: dict[type[LukeLinker | LukeTyper | LukeRelation], str] = {
     LukeLinker: "mentions to link: no component before it finds any. --gold-links gives it those of the data.",
     LukeTyper: "mentions to type: no component before it finds any. --gold-mentions gives it those of the data.",
     LukeRelation: "pairs to ask about: no component before it finds two entities that may be related. "
@@ -34,9 +34,9 @@ def score_notes(
     luke_typer or luke_relation labels of the gold that it does not know; of a luke_ner or luke_relation what it found
     under labels that the gold nowhere has, and of a luke_ner gold mentions that the pipeline's words cannot be.
     examples: by the numbers that the items have."""
-    if not _is_asked(proc, examples):
-        (nothing,) = (said for kind, said in _NOTHING_ASKED.items() if isinstance(proc, kind))
-        return [f"'{proc.name}' has no {nothing}"]
+    for kind, nothing in _NOTHING_ASKED.items():
+        if isinstance(proc, kind) and not any(_asks(proc, x.predicted) for x in examples):
+            return [f"'{proc.name}' has no {nothing}"]
     golds = [example.reference for example in examples]
     notes = unknown_label_notes(proc, golds)
     if isinstance(proc, LukeNER):
@@ -48,11 +48,9 @@ def score_notes(
     return notes
 
 
-def _is_asked(proc: LukeComponent | SoftTextCategorizer, examples: Sequence[Example]) -> bool:
-    """False of a component to which no mention, or no pair, is given."""
-    if isinstance(proc, LukeLinker):
-        return any(list(proc.getter(x.predicted)) for x in examples)
-    return not isinstance(proc, LukeTyper | LukeRelation) or any(len(proc.asked(x.predicted)) for x in examples)
+def _asks(proc: LukeLinker | LukeTyper | LukeRelation, doc: Doc) -> bool:
+    """Whether the Doc has a mention, or a pair, that the component is asked about."""
+    return bool(list(proc.getter(doc)) if isinstance(proc, LukeLinker) else len(proc.asked(doc)))
 
 
 def unknown_label_notes(proc: LukeComponent | SoftTextCategorizer, golds: Sequence[Doc]) -> list[str]:
