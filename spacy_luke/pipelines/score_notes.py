@@ -14,9 +14,8 @@ from ..components.ner import LukeNER
 from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
-from ..components.units.classifier import UnitClassifier
 from ..scorers.items import ScoredItem
-from ..training.dev_gold import ClassifiesUnits, FindsSpans, gold_labels, listed_labels
+from ..training.dev_gold import ClassifiesUnits, FindsSpans, listed_labels, strange_labels, task_of
 
 _EXAMPLES = 3  # texts of a message
 _NOTHING_ASKED: dict[type[LukeLinker | LukeTyper | LukeRelation], str] = {
@@ -57,12 +56,7 @@ def unknown_label_notes(proc: LukeComponent | SoftTextCategorizer, golds: Sequen
     """That gold has labels which a luke_ner, luke_typer or luke_relation does not know."""
     if not isinstance(proc, FindsSpans | ClassifiesUnits):
         return []
-    task = proc.scope_task if isinstance(proc, UnitClassifier) else ENTITIES
-    strange: Counter[str] = Counter()
-    for doc in golds:
-        scope = get_scope(doc, task)
-        labels = [label for label in gold_labels(proc, doc) if scope.is_scored(label)]
-        strange.update(label for label in labels if scope.named(label).isdisjoint(proc.labels))
+    strange = Counter(label for doc in golds for label in strange_labels(proc, doc))
     if not strange:
         return []
     wrong = "" if isinstance(proc, LukeTyper) else ", and what is found in their places as wrong"
@@ -70,7 +64,7 @@ def unknown_label_notes(proc: LukeComponent | SoftTextCategorizer, golds: Sequen
 
 
 def _beyond_notes(proc: LukeNER | LukeRelation, items: Sequence[ScoredItem], golds: Sequence[Doc]) -> list[str]:
-    task = proc.scope_task if isinstance(proc, LukeRelation) else ENTITIES
+    task = task_of(proc)
     known, meant = set(proc.labels), set[str]()
     for item in items:
         if item.gold:

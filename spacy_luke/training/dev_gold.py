@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from ..annotations import ENTITIES, get_scope
 from ..text.spelling import shorten
 
 _REPEATED = 0.1  # share of dev texts that are training texts, from which on it is said
@@ -32,6 +33,9 @@ class FindsSpans(_Labelled, Protocol):
 class ClassifiesUnits(_Labelled, Protocol):
     """A luke_typer or luke_relation."""
 
+    @property
+    def scope_task(self) -> str: ...
+
     def gold_names(self, reference: Doc) -> list[str]: ...
 
 
@@ -39,45 +43,59 @@ def faults_of_dev(
     nlp: Language, examples: Iterable[Example], frozen: Collection[str], *, trained: Collection[str]
 ) -> Iterator[str]:
     """That a tenth of the texts or more are trained on; and of each luke_ner, luke_typer and luke_relation that learns:
-    that there is no gold for it, or some under labels that it does not know. examples: the dev data. trained: texts of
-    the training data."""
+    that there is no gold for it that counts, or some under labels of which it knows no meaning. examples: the dev data.
+    trained: texts of the training data."""
     pipes: list[tuple[str, Any]] = [(name, x) for name, x in nlp.pipeline if name not in frozen]
     learning: dict[str, FindsSpans | ClassifiesUnits] = {
         name: x for name, x in pipes if isinstance(x, FindsSpans | ClassifiesUnits)
     }
-    labels: dict[str, Counter[str]] = {name: Counter() for name in learning}
+    counted: Counter[str] = Counter()
+    strange: dict[str, Counter[str]] = {name: Counter() for name in learning}
     texts = repeated = 0
     for example in examples:
         texts += 1
         repeated += example.reference.text in trained
         for name, pipe in learning.items():
-            labels[name].update(gold_labels(pipe, example.reference))
+            counted[name] += len(scored_labels(pipe, example.reference))
+            strange[name].update(strange_labels(pipe, example.reference))
     if repeated and repeated >= _REPEATED * texts:
         yield (
             f"{repeated:,} of the {texts:,} dev texts are training texts, too: scores tell nothing about new texts, "
             "and the pipeline that is kept as the best may be one that learnt by heart. Divide the data by documents."
         )
-    for name, counts in labels.items():
-        known = set(learning[name].labels)
-        strange = Counter({label: n for label, n in counts.items() if label not in known})
-        if not counts:
+    for name, labels in strange.items():
+        if not counted[name]:
             yield (
                 f"The dev data have no {learning[name].gold_place} for '{name}': no score will tell how good it is, "
                 "and where nothing else is scored, patience ends the training early. Give other dev data, or look at "
                 "their labels."
             )
-        elif strange:
+        elif labels:
             yield (
-                f"The dev data have {listed_labels(strange)}, which '{name}' does not learn, as the training data lack "
+                f"The dev data have {listed_labels(labels)}, which '{name}' does not learn, as the training data lack "
                 "them: they count as missed, and what is found in their places as wrong."
             )
 
 
-def gold_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> list[str]:
-    """Of all that is gold of a Doc for the component, whether it knows them or not."""
+def task_of(pipe: FindsSpans | ClassifiesUnits) -> str:
+    """What the scope of a Doc calls the component's task."""
+    return ENTITIES if isinstance(pipe, FindsSpans) else pipe.scope_task
+
+
+def scored_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> list[str]:
+    """Of the component's gold on a Doc, as far as the Doc's scope lets it count; whether it knows them or not."""
+    scope = get_scope(reference, task_of(pipe))
     if isinstance(pipe, FindsSpans):
-        return [span.label_ for span in pipe.gold_spans(reference)]
-    return pipe.gold_names(reference)
+        labels = [span.label_ for span in pipe.gold_spans(reference)]
+    else:
+        labels = pipe.gold_names(reference)
+    return [label for label in labels if scope.is_scored(label)]
+
+
+def strange_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> list[str]:
+    """Those that count of which the component knows none of the labels that they stand for."""
+    scope, known = get_scope(reference, task_of(pipe)), set(pipe.labels)
+    return [label for label in scored_labels(pipe, reference) if scope.named(label).isdisjoint(known)]
 
 
 def listed_labels(counts: Counter[str]) -> str:

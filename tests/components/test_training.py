@@ -245,6 +245,27 @@ def test_faults_of_dev_data_for_types_and_relations():
     assert list(faults_of_dev(nlp, examples, ["luke_typer", "luke_relation"], trained=())) == []
 
 
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        ({}, "The dev data have CITY (2), PERSON (2), PLACE (2), which 'luke_typer' does not learn"),
+        ({"labels": {"PERSON": ["person", "city"], "*": None}}, None),
+        ({"labels": {"CITY": "town"}, "annotates": ["town", "PERSON"]}, "have CITY (2), PERSON (2), which"),
+        ({"annotates": []}, "no spans of doc.spans['luke_types'] for 'luke_typer': no score"),
+    ],
+)
+def test_faults_of_dev_data_are_told_by_what_its_labels_mean(scope, said):
+    """As the scores are: labels of other data sets, and labels that are no gold, are no faults."""
+    nlp = make_pipeline("luke_typer", "luke_relation")
+    examples = [Example(nlp.make_doc(text), make_gold(nlp, text)) for text in SENTENCES[:2]]
+    for doc in [example.reference for example in examples]:
+        doc.spans["luke_types"] = [Span(doc, x.start, x.end, x.label_.upper()) for x in doc.spans["luke_types"]]
+        doc._.luke_scope = {"types": scope}
+    found = list(faults_of_dev(nlp, examples, [], trained=()))
+    assert len(found) == (said is not None)
+    assert said is None or said in found[0]
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_dev_texts_that_are_trained_on_are_said(config_path, tmp_path, shared):
     nlp = spacy.blank("en")
