@@ -1,11 +1,11 @@
 """Small `luke_ner` pipelines beside spaCy's CNN `ner`: F1 of each, and words a second in every number format, in a run.
 
-    python benchmarks/distillation.py --students 4 3 2 --seed 0 --folder distilled/0    # and settings, as its report
+    python benchmarks/distillation.py --seed 0 --folder distilled/0
     python benchmarks/beside_cnn.py distilled/0 --seed 0    # lines of results/beside_cnn.jsonl
     python benchmarks/beside_cnn.py --report                # results/beside_cnn.md from these
 
 The CNN is what `spacy init config --pipeline ner --optimize efficiency` says and learns from the same gold documents,
-until its F1 on development documents no longer grows (spaCy's patience). F1 on the same test documents, words and
+until its F1 on development documents no longer grows (spaCy's patience). F1 on all test documents, words and
 sentences given; words a second in turns, in one process of one thread, all on the same Docs.
 """
 

@@ -5,8 +5,10 @@ among them, by GUM's part-of-speech tags (a mention whose first and last word ar
 mark (PROP).
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from ner_data import Mention, Sentence, outermost
@@ -113,11 +115,15 @@ SETS: dict[str, TestSet] = {
 }
 
 
-def take_sentences(texts: Sequence[Text], limit: int, *, most: int = 40) -> list[Sentence]:
+def take_texts(texts: Sequence[Text], limit: int, *, most: int = 40) -> list[Text]:
     """About `limit` sentences in order: the first ones, at most `most`, of texts at equal distances."""
     mean = sum(min(len(text), most) for text in texts) / len(texts)
     step = max(int(len(texts) * mean / limit), 1)
-    return [sentence for text in texts[::step] for sentence in text[:most]][:limit]
+    taken: list[Text] = []
+    for text in texts[::step]:
+        if left := limit - sum(map(len, taken)):
+            taken.append(text[: min(most, left)])
+    return taken
 
 
 def join(sentences: Sequence[Sentence], size: int) -> Iterator[tuple[list[str], list[int], list[Mention]]]:
@@ -131,3 +137,17 @@ def join(sentences: Sequence[Sentence], size: int) -> Iterator[tuple[list[str], 
             mentions += [(x + len(words), y + len(words), label) for x, y, label in sentence.mentions]
             words += sentence.words
         yield words, starts, mentions
+
+
+def divide(texts: Sequence[Text], docs: Sequence[tuple[int, Sequence[Mention]]]) -> list[list[Mention]]:
+    """The mentions of each text, words counted from its start. docs: the words, how many, and the mentions of each of
+    what the texts' sentences were joined to."""
+    starts = [0, *accumulate(sum(len(sentence.words) for sentence in text) for text in texts)]
+    divided: list[list[Mention]] = [[] for _ in texts]
+    offset = 0
+    for n_words, mentions in docs:
+        for a, b, label in mentions:
+            text = bisect_right(starts, offset + a) - 1
+            divided[text].append((offset + a - starts[text], offset + b - starts[text], label))
+        offset += n_words
+    return divided

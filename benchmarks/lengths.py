@@ -21,11 +21,11 @@ from typing import Any
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import spacy
 import torch
-from length_data import SETS, Text, join, read_training, take_sentences
+from length_data import SETS, Text, divide, join, read_training, take_texts
 from machine import describe_machine
 from measuring import MINILM, data_parser
 from ner_data import Mention, score
-from paired import answers_of_mentions, keep
+from paired import answers_of_mentions, compare_lines, keep
 from runs import add_line, describe_machines, read_lines
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -136,7 +136,8 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: i
     ner.cfg["max_window"] = options.window or window
     ner.cfg["context"] = context
     for name in options.sets.split(","):
-        sentences = take_sentences(getattr(SETS[name], options.part)(options.data), options.limit)
+        texts = take_texts(getattr(SETS[name], options.part)(options.data), options.limit)
+        sentences = [sentence for text in texts for sentence in text]
         for size in map(int, options.sizes.split(",")):
             if options.part == "test" and (system, options.seed, name, size) in known:
                 continue
@@ -146,6 +147,7 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: i
             found = [_mentions(doc) for doc in nlp.pipe(docs, batch_size=64)]
             seconds = time.process_time() - start
             kept = f"lengths/{system}-{options.seed}-{name}-{size}.jsonl"
+            of_texts = [divide(texts, [(len(x), y) for x, y in zip(gold, z)]) for z in (map(_mentions, gold), found)]
             whole = options.part == "test" and not options.window
             result = {
                 "system": system,
@@ -158,7 +160,7 @@ def measure(folder: Path, options: argparse.Namespace, *, system: str, window: i
                 "words": sum(map(len, gold)),
                 "mentions": sum(len(doc.ents) for doc in gold),
                 "seconds": round(seconds, 2),
-                "predictions": keep(kept, answers_of_mentions(map(_mentions, gold), found)) if whole else None,
+                "predictions": keep(kept, answers_of_mentions(*of_texts)) if whole else None,
                 **describe_machine(),
             }
             if whole:
@@ -183,10 +185,12 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
         "# F1 of luke_ner by the length of Docs",
         "",
         "Written by `python benchmarks/lengths.py table`; see docs/results/entities.md. F1 in percent, exact span and",
-        "label, mean over the seeds; below it words a second of CPU time, as a share of that of sentences alone.",
+        "label, mean over the seeds; below it words a second of CPU time, as a share of that of sentences alone. Above",
+        "others: the same seeds, with the 95 % interval over texts and seeds.",
         "",
-        f"| set | system | seeds | window | {' | '.join(map(str, SIZES))} | least, against 1 |",
-        "|---|---|---|---|" + "---|" * (len(SIZES) + 1),
+        f"| set | system | seeds | window | {' | '.join(map(str, SIZES))} | least, against 1 | 200 above 1 | "
+        "200 above `before` |",
+        "|---|---|---|---|" + "---|" * (len(SIZES) + 3),
     ]
     for name in SETS:
         for system in SYSTEMS:
@@ -199,9 +203,11 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
             windows = sorted({x["window"] for x in cells[1]})
             head = [name, system, ", ".join(map(str, seeds)), "-".join(map(str, windows[:: max(len(windows) - 1, 1)]))]
             shown = [f"{f1[size]:.1f}" for size in SIZES]
-            lines.append(f"| {' | '.join([*head, *shown])} | {min(f1.values()) - f1[1]:+.1f} |")
+            shown += [f"{min(f1.values()) - f1[1]:+.1f}", _gap(cells[1], cells[SIZES[-1]])]
+            shown.append("" if system == "before" else _gap(groups[name, "before", SIZES[-1]], cells[SIZES[-1]]))
+            lines.append(f"| {' | '.join([*head, *shown])} |")
             shares = [f"{seconds[1] / seconds[size]:.2f}" for size in SIZES]
-            lines.append(f"| | speed | | | {' | '.join(shares)} | |")
+            lines.append(f"| | speed | | | {' | '.join(shares)} | | | |")
     sizes = {x["set"]: f"{x['set']} {x['sentences']} / {x['words']:,} / {x['mentions']}" for x in results}
     lines += [
         "",
@@ -209,6 +215,11 @@ def make_table(results: Sequence[dict[str, Any]]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _gap(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> str:
+    gap = compare_lines(first, second)
+    return "equal" if gap is not None and gap.low == gap.high == 0 else str(gap)
 
 
 def _batches(docs: Sequence[Doc]) -> Iterator[list[Doc]]:

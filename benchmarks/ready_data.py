@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import spacy
-from length_data import Text, cut_record, read_conll04_sentences, read_conll2003, read_texts, take_sentences
+from length_data import Text, cut_record, read_conll04_sentences, read_conll2003, read_texts, take_texts
 from ner_data import Mention, outermost
 
 from spacy_luke.kb.starter.peoples import is_people
@@ -141,4 +141,4 @@ def read_set(reader: Reader, folder: Path, *, most: int = MOST) -> list[TestSent
     texts = [text for text in reader(folder) if text]
     if sum(map(len, texts)) <= most:
         return [sentence for text in texts for sentence in text]
-    return take_sentences(texts, most, most=200)
+    return [sentence for text in take_texts(texts, most, most=200) for sentence in text]
