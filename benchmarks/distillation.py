@@ -50,7 +50,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--encoder", default=MINILM, help="a folder, or package:NAME/FOLDER")
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder; MiniLM's best is 2e-4")
     parser.add_argument("--teacher", type=int, default=6, help="layers of the teacher")
-    parser.add_argument("--students", type=int, nargs="*", default=[2, 1], help="layers of each student")
+    parser.add_argument("--students", type=int, nargs="*", default=[2], help="layers of each student")
     parser.add_argument("--others", type=int, nargs="*", default=[], help="layers of pipelines on gold alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gold-words", type=int, default=20_000)
