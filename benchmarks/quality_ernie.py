@@ -5,22 +5,23 @@
     python benchmarks/quality_ernie.py --table                                              # results/quality_ernie.md
 
 A run appends a line to results/quality_ernie.jsonl. docs/results/ernie.md says what is compared, and how the
-vectors (`spacy luke train-kge`) and the pretrained encoders (`spacy luke pretrain-ernie`) were made.
+vectors (`benchmarks/kge.py`) were made. Each seed has pretrainings of its own (`spacy luke pretrain-ernie`).
 """
 
 import argparse
 import json
 import os
-import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from ernie_data import KINDS, READERS
 from measuring import MINILM
 from paired import answers_of, compare_lines, count, keep_run, score
 from runs import (
@@ -39,25 +40,9 @@ from runs import (
 )
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
+CONFIG = Path(__file__).parents[1] / "configs" / "ernie_pretrain_small.cfg"
 SEEDS = (0, 1, 2)
 THRESHOLDS = {"open_entity": 0.3}  # of scores of given entities; 0 elsewhere
-FEWREL = ("fewrel/val_wiki.json", "fewrel/resplit_mgfte/val.json", "fewrel/resplit_mgfte/test.json")
-SENTENCES = (
-    "We spoke about it yesterday .",
-    "Nobody had expected it at all .",
-    "The report mentions it twice .",
-    "They asked us about it again and again .",
-)
-KINDS = {  # of entities in the positive control, and their types in CoDEx
-    "person": ("human",),
-    "film": ("film",),
-    "work": ("profession", "occupation"),
-    "state": ("sovereign state", "country"),
-    "city": ("big city", "city", "city with millions of inhabitants", "city of the United States"),
-    "university": ("university", "public university", "private not-for-profit educational institution"),
-    "record label": ("record label",),
-    "genre": ("music genre", "film genre"),
-}
 
 
 @dataclass(frozen=True)
@@ -71,9 +56,17 @@ class Task:
     pooler: float = 1.0  # rate of [CLS]'s pooler
 
 
+# Of the small pretraining, beside its config, so many steps on the same texts each.
+PRETRAININGS = {
+    "dea": [],
+    "no_dea": ["--task.dea", "false"],
+    "words": ["--task.dea", "false", "--model.layer_kinds", json.dumps(["sim"] * 6)],  # no K-Encoder, no entities
+}
+
+
 @dataclass(frozen=True)
 class System:
-    """pretrained: the folder of --pretrained whose encoder is fine-tuned, None: MiniLM itself; kinds: of layers of a
+    """pretrained: which of PRETRAININGS is fine-tuned, None: MiniLM itself; kinds: of layers of a
     fresh one, None: some with a K-Encoder; entities: whether the Docs' entities are read; features, pooler: what the
     head reads, and whether the pooler begins anew."""
 
@@ -95,12 +88,14 @@ SYSTEMS = {
     "ernie_no_entities": System("dea", False),
     "ernie_no_dea": System("no_dea", True),
     "ernie_fresh": System(None, True),  # not pretrained at all
+    "bert_more": System("words", False),  # BERT with as many extra steps
     "bert_pooler": System(None, False, ["sim"] * 6, pooler="fresh"),
     "ernie_pooler": System("dea", True, pooler="fresh"),
     "bert_marks": System(None, False, ["sim"] * 6, features="marks"),
+    "bert_more_marks": System("words", False, features="marks"),
     "ernie_marks": System("dea", True, features="marks"),
 }
-BASELINES = {"ernie_marks": "bert_marks", "ernie_pooler": "bert_pooler"}  # of all others: bert
+READOUTS = ("_marks", "_pooler")  # ends of names; of others: the pooled [CLS]
 
 
 def main() -> None:
@@ -115,7 +110,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--task", choices=TASKS, default="open_entity")
     parser.add_argument("--system", choices=SYSTEMS, default="ernie")
     parser.add_argument("--vectors", type=Path, help="a store of CoDEx-M vectors")
-    parser.add_argument("--pretrained", type=Path, help="folder with the pretrained encoders dea/ and no_dea/")
+    parser.add_argument("--pretrained", type=Path, help="folder of pretrained encoders; what is missing is made")
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate of the encoder's words")
     parser.add_argument(
         "--fresh-multiple", type=float, help="rate of head and K-Encoder, in rates of the words; default: the task's"
@@ -139,7 +134,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     start(options)
     task, system = TASKS[options.task], SYSTEMS[options.system]
     nlp = build(options.task, system)
-    train, test = PARTS[options.task](nlp, options)
+    train, test = READERS[options.task](nlp, options, (task.train, task.test))
     epochs = options.epochs or task.epochs
     component = initialize(nlp, train, system, options)
     steps = epochs * -(-len(train) // options.batch)
@@ -205,7 +200,7 @@ def build(task: str, system: System) -> Any:
 def initialize(nlp: Any, train: Sequence[Any], system: System, options: argparse.Namespace) -> Any:
     from spacy_luke.checkpoint.sources import make_ernie_loader
 
-    source = MINILM if system.pretrained is None else str(options.pretrained / system.pretrained)
+    source = MINILM if system.pretrained is None else str(pretrain(system.pretrained, options))
     weights = make_ernie_loader(
         source, vectors=str(options.vectors), layer_kinds=system.kinds, seed=options.seed, pooler=system.pooler
     )
@@ -215,78 +210,20 @@ def initialize(nlp: Any, train: Sequence[Any], system: System, options: argparse
     return component
 
 
-def read_open_entity(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    from spacy_luke.readers.datasets.table import dataset_docs
-
-    task = TASKS["open_entity"]
-
-    def read(part: str, n: int) -> list[Any]:
-        path = options.data / "open_entity_ernie" / f"{part}.json"
-        return list(islice(dataset_docs(nlp, path, format="open_entity"), options.limit or n))
-
-    return read("train", task.train), read("dev" if options.dev else "test", task.test)
-
-
-def read_fewrel(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """The 42 relations present, divided by `divide_records` with seed 0, the first records of each relation."""
-    from spacy_luke.readers.datasets.table import read_dataset
-    from spacy_luke.readers.records import make_doc
-    from spacy_luke.readers.splits import divide_records
-
-    task = TASKS["fewrel"]
-
-    def read(part: str, n: int) -> list[Any]:
-        records = [x for file in FEWREL for x in read_dataset(options.data / file, format="fewrel")]
-        taken: Counter = Counter()
-        docs = []
-        for record in divide_records(records, part=part, seed=0):
-            label = record.relations[0][2]
-            taken[label] += 1
-            if taken[label] <= (options.limit or n):
-                docs.append(make_doc(nlp, record))
-        return docs
-
-    return read("train", task.train), read("dev" if options.dev else "test", task.test)
-
-
-def read_control(nlp: Any, options: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """Neutral sentences about entities of CoDEx: only their vectors tell what they are. As many entities of each kind,
-    which are of no other; no entity is in two parts."""
-    from spacy.tokens import Span
-
-    from spacy_luke.vectors.store import EntityVectors
-
-    types = json.loads((options.data / "codex" / "types" / "entity2types.json").read_text(encoding="utf8"))
-    names = json.loads((options.data / "codex" / "types" / "en" / "types.json").read_text(encoding="utf8"))
-    store = EntityVectors.open(options.vectors)
-    kind_of = {label: kind for kind, labels in KINDS.items() for label in labels}
-    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for entity, found in sorted(types.items()):
-        kinds = {kind_of[names[x]["label"]] for x in found if x in names and names[x]["label"] in kind_of}
-        if len(kinds) == 1 and store.row(entity) >= 0:
-            by_kind[kinds.pop()].append(entity)
-    task, rng = TASKS["control"], random.Random(0)
-    parts: dict[str, list[Any]] = {"train": [], "dev": [], "test": []}
-    sizes = {"train": task.train // len(KINDS), "dev": 15, "test": task.test // len(KINDS)}
-    for kind, entities in by_kind.items():
-        if len(entities) < sum(sizes.values()):
-            raise SystemExit(
-                f"Expected {sum(sizes.values())} entities of the kind {kind}, but there are {len(entities)}."
-            )
-        rng.shuffle(entities)
-        start = 0
-        for part, size in sizes.items():
-            for number, entity in enumerate(entities[start : start + size]):
-                doc = nlp.make_doc(SENTENCES[number % len(SENTENCES)])
-                word = next(word for word in doc if word.text == "it")
-                doc.spans["luke_types"] = [Span(doc, word.i, word.i + 1, kind)]
-                doc.user_data["luke_knowledge"] = [[word.idx, word.idx + 2, entity, 1.0]]
-                parts[part].append(doc)
-            start += size
-    return parts["train"], parts["dev" if options.dev else "test"]
-
-
-PARTS = {"open_entity": read_open_entity, "fewrel": read_fewrel, "control": read_control}
+def pretrain(name: str, options: argparse.Namespace) -> Path:
+    """The encoder of a pretraining with the run's seed, which is made unless the folder has it."""
+    output = options.pretrained / f"{name}-{options.seed}"
+    if not (output / "model").exists():
+        given = {
+            "--output": output,
+            "--paths.pieces": options.data / "ernie_pretrain_sample" / "wiki",
+            "--paths.vectors": options.vectors,
+            "--system.seed": options.seed,
+        }
+        arguments = [str(x) for pair in given.items() for x in pair]
+        command = [sys.executable, "-m", "spacy", "luke", "pretrain-ernie", str(CONFIG), *arguments]
+        subprocess.run([*command, *PRETRAININGS[name]], check=True)
+    return output / "model"
 
 
 def coverage(component: Any, examples: Sequence[Any]) -> dict[str, int]:
@@ -319,23 +256,33 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "of one",
         f"type for each mention ({len(KINDS)} types, equally frequent: chance is {100 / len(KINDS):.1f}). Vectors: of "
         f"the test part's",
-        "entities how many have one. With a vector: the score of the documents that have an entity with one. Above its",
-        "baseline: `bert` with the same readout, on the same seeds, with the 95 % interval over documents and seeds.",
+        "entities how many have one. With a vector: the score of the documents that have an entity with one. Above "
+        "`bert`, and",
+        "above `bert_more`, which was pretrained in as many steps, without entities: those with the same readout, on "
+        "the same",
+        "seeds, with the 95 % interval over documents and seeds.",
         "",
-        "| data | system | score | ± | above its baseline | with a vector | seeds | vectors | epochs | train s |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| data | system | score | ± | above `bert` | above `bert_more` | with a vector | seeds | vectors | epochs | "
+        "train s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     groups = group_runs(
         results, lambda x: (x["task"], x["system"], json.dumps(x["settings"])), order=(*TASKS, *SYSTEMS)
     )
     of = {(task, system): group for (task, system, _), group in groups}
     for (task, system, _), group in groups:
-        base = BASELINES.get(system, "bert")
-        gap = None if base == system else compare_lines(of.get((task, base), []), group)
+        readout = next((x for x in READOUTS if system.endswith(x)), "")
+        bases = [f"{name}{readout}" for name in ("bert", "bert_more")]
+        gaps = [None if base == system else compare_lines(of.get((task, base), []), group) for base in bases]
         known = [x["known"][1] for x in group if x.get("known") and x["known"][1] is not None]
         counts = group[0]["coverage"]
         vectors = f"{counts.get('have a vector', 0)} of {sum(counts.values())}" if counts else "none read"
-        cells = [task, system, *describe_mean([x["f"] for x in group]), "" if gap is None else str(gap)]
+        cells = [
+            task,
+            system,
+            *describe_mean([x["f"] for x in group]),
+            *("" if gap is None else str(gap) for gap in gaps),
+        ]
         cells += [f"{mean(known):.1f}" if known else "", describe_seeds(group), vectors]
         cells += [str(group[0]["settings"]["epochs"]), describe_seconds(group)[0]]
         lines.append("| " + " | ".join(cells) + " |")

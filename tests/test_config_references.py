@@ -1,5 +1,6 @@
 """What the configs have of the papers and of their codes: steps, schedules, optimizers, where heads begin."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from spacy.util import load_config
 
 from spacy_luke.training.steps import plan_training
+from tests.project_file import load_project
 
 ROOT = Path(__file__).parents[1]
 # No pipelines, one of parts, one of a finished pipeline.
@@ -137,3 +139,31 @@ def test_steps_of_conll03(name, shared):
     config = load_config(ROOT / f"configs/ner_conll03_{name}.cfg", interpolate=True)
     plan = plan_training(config, [range(n) for n in words])
     assert (len(words), plan.steps) == (946, pytest.approx(4580, rel=0.005))
+
+
+WINDOWS = {  # of a step, all processes together: the paper's batches
+    "pretrain_base": 2048,
+    "pretrain_large": 2048,
+    "pretrain_words_large": 2048,
+    "pretrain_linking_base": 2048,
+    "pretrain_linking_2019_large": 252,
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_workflows_pretrain_with_the_papers_batches(name):
+    (script,) = [
+        line for x in load_project()["commands"] for line in x["script"] if f"pretrain configs/{name}.cfg" in str(line)
+    ]
+    processes = int(re.findall(r"--nproc-per-node (\d+)", script)[0])
+    config = load_config(ROOT / "configs" / f"{name}.cfg")
+    for stage in config["stages"].values():
+        assert config["training"]["batch_size"] * stage["accumulate"] * processes == WINDOWS[name]
+
+
+def test_ernie_is_pretrained_with_the_optimizer_of_its_fine_tuning():
+    """Both are the original's FusedAdam of 16 bits."""
+    found = load_config(ROOT / "configs" / "ernie_pretrain.cfg")["training"]["optimizer"]
+    tuned = load_config(ROOT / "configs" / "ernie_relation_fewrel.cfg")["training"]["optimizer"]
+    for name in ("beta1", "beta2", "eps", "bias_correction"):
+        assert found[name] == tuned[name]
