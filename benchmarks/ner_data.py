@@ -52,7 +52,7 @@ DATA_SETS: dict[str, DataSet] = {
         "wnut",
         train=Part("wnut17/wnut17train.conll", 800),
         dev=Part("wnut17/emerging.dev.conll"),
-        test=Part("wnut17/emerging.test.annotated"),
+        test=Part("wnut17/emerging.test.annotated", 900),
     ),
     "wikigold": DataSet(
         "conll2003",
@@ -65,7 +65,7 @@ DATA_SETS: dict[str, DataSet] = {
         "genia",
         train=Part("genia_nested_devtest/genia.dev.iob2", 600),
         dev=Part("genia_nested_devtest/genia.dev.iob2", skip=1369),
-        test=Part("genia_nested_devtest/genia.test.iob2"),
+        test=Part("genia_nested_devtest/genia.test.iob2", 700),
         nested=True,
     ),
 }
