@@ -76,6 +76,9 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
     return Row(row["name"], figures, told["metrics"], Experiment(**told, overrides=overrides))
 
 
-def tables_of(name: str, *, path: Path = PAPERS) -> list[str]:
-    """The table itself, or those that it stands for."""
-    return tomllib.loads(path.read_text(encoding="utf8"))["tables"].get(name, {}).get("of", [name])
+def tables_of(name: str, size: str, *, path: Path = PAPERS) -> list[str]:
+    """The table itself, or those that it stands for, as far as they are made in this size."""
+    tables = tomllib.loads(path.read_text(encoding="utf8"))["tables"]
+    if "of" not in tables.get(name, {}):
+        return [name]
+    return [own for own in tables[name]["of"] if tables[own].get("size", size) == size]

@@ -23,10 +23,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 from confection import Config
 from papers import SIZES, Experiment, Row, Table, read_table, tables_of
 from project_steps import Plan, Project
 
+from spacy_luke.bridge.machine import read_chip
 from spacy_luke.checkpoint.sources import find_source, is_on_hub
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +72,8 @@ def run_row(row: Row, folder: Path, scores: Path, *, seed: int, gpu_id: int, kee
     if missing := sorted(set(row.metrics) - set(found)):
         raise ValueError(f"{row.name}: the evaluation gave no {missing}; it gave {sorted(found)}.")
     scores.parent.mkdir(parents=True, exist_ok=True)
-    about = {"row": row.name, "seed": seed, "settings": depends_on(experiment), "commit": commit()}
+    made = {"settings": depends_on(experiment), "commit": commit(), "chip": chip(gpu_id)}
+    about = {"row": row.name, "seed": seed, **made}
     scores.write_text(json.dumps({**about, "scores": found}, indent=1), encoding="utf8")
     if not keep:
         shutil.rmtree(folder)
@@ -96,6 +99,11 @@ def commit() -> str | None:
     words = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def chip(gpu_id: int) -> str:
+    """Name of the GPU, or with -1 of the CPU."""
+    return read_chip()[0] if gpu_id < 0 else torch.cuda.get_device_name(gpu_id)
 
 
 @dataclass(frozen=True)
@@ -136,10 +144,10 @@ def write_results(name: str, table: Table, size: str, seeds: int, folder: Path, 
     files = [[scores_of(folder, row, seed) for seed in range(seeds)] for row in table.rows]
     rows = [(row, read_figures(row, own)) for row, own in zip(table.rows, files)]
     told = {row.name: {key: x.to_dict() for key, x in figures.items()} for row, figures in rows}
-    made = {json.loads(x.read_text(encoding="utf8"))["commit"] for own in files for x in own if x.exists()}
-    commits = sorted(made - {None})
+    runs = [json.loads(x.read_text(encoding="utf8")) for own in files for x in own if x.exists()]
+    made = sorted({(x["commit"] or "no commit", f"spacy_luke {x['settings']['spacy_luke']}", x["chip"]) for x in runs})
     cited = [row.name for row in table.rows if row.experiment is None]
-    header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "commits": commits, "cited": cited}
+    header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "made": made, "cited": cited}
     text = json.dumps({**header, "not_run": missing, "rows": told}, indent=1)
     (folder / f"{name}.json").write_text(text, encoding="utf8")
     lines = [f"# {table.title}", "", SAID[size], ""]
@@ -149,10 +157,18 @@ def write_results(name: str, table: Table, size: str, seeds: int, folder: Path, 
         without = "cited" if row.experiment is None else "not run" if row.name in missing else ""
         lines += [_line(row, key, one, without=without, compared=size == "full") for key, one in shown]
     lines += _what_is_missing(missing) if missing else []
-    lines += ["", f"Runs were made at {', '.join(commits)}."] if commits else []
+    lines += ["", f"Runs were made at {'; '.join(', '.join(one) for one in made)}."] if made else []
     text = "\n".join(lines) + "\n"
     (folder / f"{name}.md").write_text(text, encoding="utf8")
     return text
+
+
+def write_joined(name: str, tables: Sequence[str], folder: Path) -> None:
+    """NAME.md and NAME.json of tables that are made together."""
+    texts = [(folder / f"{table}.md").read_text(encoding="utf8") for table in tables]
+    (folder / f"{name}.md").write_text("\n".join(texts), encoding="utf8")
+    told = {table: json.loads((folder / f"{table}.json").read_text(encoding="utf8")) for table in tables}
+    (folder / f"{name}.json").write_text(json.dumps(told, indent=1), encoding="utf8")
 
 
 def _what_is_missing(missing: Missing) -> list[str]:
@@ -260,8 +276,8 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the models, which are large")
     told = parser.parse_args()
     try:
-        scored = False
-        for name in tables_of(told.table):
+        scored, names = False, tables_of(told.table, told.size)
+        for name in names:
             text, some = reproduce(
                 name,
                 **{"size": told.size, "seeds": told.seeds, "gpu_id": told.gpu_id, "output": told.output},
@@ -269,6 +285,8 @@ def main() -> None:
             )
             print(text)
             scored = scored or some
+        if names != [told.table]:
+            write_joined(told.table, names, told.output / told.size)
     except ValueError as error:
         raise SystemExit(str(error)) from None
     if not scored:

@@ -52,7 +52,8 @@ class Fake:
 def run(folder, fake, name="luke3", size="full", seeds=3):
     settings = {"gpu_id": -1, "output": folder / "metrics", "models": folder / "models", "keep": False}
     text, scored = reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
-    assert scored == any((folder / "metrics" / size).glob("runs/*.json"))
+    told = json.loads((folder / f"metrics/{size}/{name}.json").read_text(encoding="utf8"))
+    assert scored == any(one["values"] for row in told["rows"].values() for one in row.values())
     return text
 
 
@@ -174,14 +175,21 @@ def test_a_run_of_another_config_is_made_again(tmp_path, home):
     assert [x[0] for x in other.ran].count("train") == 2
 
 
-def test_the_table_says_at_which_commits_its_runs_were_made(tmp_path, home, monkeypatch):
+def test_the_table_says_of_what_its_runs_were_made(tmp_path, home, monkeypatch):
+    """Commits, versions and chips; several tables that are made together say it each."""
+    monkeypatch.setattr(reproduce, "version", lambda name: "9.9")
+    monkeypatch.setattr(reproduce, "chip", lambda gpu_id: f"chip {gpu_id}")
     monkeypatch.setattr(reproduce, "commit", lambda: "abc123")
     run(tmp_path, Fake(), seeds=1)
-    monkeypatch.setattr(reproduce, "commit", lambda: "def456-dirty")
-    assert run(tmp_path, Fake(), seeds=2).endswith("\nRuns were made at abc123, def456-dirty.\n")
     monkeypatch.setattr(reproduce, "commit", lambda: None)
-    assert "commits" in json.loads((tmp_path / "metrics/full/luke3.json").read_text(encoding="utf8"))
-    assert "Runs were made" not in run(tmp_path / "other", Fake(), seeds=1)
+    text = run(tmp_path, Fake(), seeds=2)
+    made = ["abc123, spacy_luke 9.9, chip -1", "no commit, spacy_luke 9.9, chip -1"]
+    assert text.endswith(f"\nRuns were made at {'; '.join(made)}.\n")
+    assert "Runs were made" not in run(tmp_path, Fake(), "luke2", seeds=1)
+    reproduce.write_joined("both", ["luke2", "luke3"], tmp_path / "metrics/full")
+    assert (tmp_path / "metrics/full/both.md").read_text(encoding="utf8").endswith(f"\n{text}")
+    told = json.loads((tmp_path / "metrics/full/both.json").read_text(encoding="utf8"))
+    assert [x["made"] for x in told.values()] == [[], [one.split(", ") for one in made]]
 
 
 def test_the_commit_of_a_folder_that_is_no_repository(tmp_path, monkeypatch):

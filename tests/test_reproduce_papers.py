@@ -119,8 +119,11 @@ def test_what_is_told_of_one_size():
 def test_what_there_is_not():
     with pytest.raises(ValueError, match="There is no table 'luke9'; there are luke1, "):
         papers.read_table("luke9", "full")
-    assert papers.tables_of("ned") == ["ned1", "ned2"]
-    assert papers.tables_of("luke1") == ["luke1"]
+    assert papers.tables_of("ned", "full") == ["ned1", "ned2"]
+    assert papers.tables_of("luke1", "full") == ["luke1"]
+    single = [name for name in TOLD["tables"] if name not in ("ned", "all", "released")]
+    assert papers.tables_of("all", "full") == single
+    assert papers.tables_of("all", "small") == [name for name in single if name != "ernie6"]
     with pytest.raises(ValueError, match="ernie6 can only be made in the size 'full'"):
         papers.read_table("ernie6", "small")
 
