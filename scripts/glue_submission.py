@@ -1,8 +1,9 @@
-"""Files for the leaderboard of GLUE (gluebenchmark.com): what a pipeline says of a test part, index and prediction.
+"""Files for the leaderboard of GLUE (gluebenchmark.com): what pipelines say of the test parts, index and prediction.
 
-    python scripts/glue_submission.py PIPELINE TEST.tsv TASK OUTPUT [--mismatched] [--gpu-id -1]
+    python scripts/glue_submission.py MODELS DATA OUTPUT [--gpu-id -1]
 
-Of mnli's two test parts each is a file of its own: give test_mismatched.tsv with --mismatched.
+MODELS/TASK/model-last is asked about DATA/TASK/test.tsv, for each task that has both; that of mnli also about
+DATA/mnli/test_mismatched.tsv and DATA/ax/test.tsv. What cannot be written is said.
 """
 
 import argparse
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import spacy
+from spacy.language import Language
 
 from spacy_luke.pipelines.loading import use_gpu
 from spacy_luke.readers.datasets.glue import GLUE_TASKS, MOST_STARS
@@ -17,11 +19,17 @@ from spacy_luke.readers.datasets.table import dataset_docs
 from spacy_luke.readers.given import copy_given
 from spacy_luke.stores.atomic import write_atomically
 
-NAMES = {  # of files, as the leaderboard wants them
-    **{"cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "stsb": "STS-B", "qqp": "QQP"},
-    **{"mnli": "MNLI-m", "qnli": "QNLI", "rte": "RTE", "wnli": "WNLI"},
+PARTS = {  # by task: the files as the leaderboard wants them, and what they are of
+    "cola": {"CoLA": "cola/test.tsv"},
+    "sst2": {"SST-2": "sst2/test.tsv"},
+    "mrpc": {"MRPC": "mrpc/test.tsv"},
+    "stsb": {"STS-B": "stsb/test.tsv"},
+    "qqp": {"QQP": "qqp/test.tsv"},
+    "mnli": {"MNLI-m": "mnli/test.tsv", "MNLI-mm": "mnli/test_mismatched.tsv", "AX": "ax/test.tsv"},
+    "qnli": {"QNLI": "qnli/test.tsv"},
+    "rte": {"RTE": "rte/test.tsv"},
+    "wnli": {"WNLI": "wnli/test.tsv"},
 }
-MISMATCHED = "MNLI-mm"
 
 
 def lines_of(task: str, cats: Iterable[Mapping[str, float]]) -> list[str]:
@@ -37,24 +45,42 @@ def lines_of(task: str, cats: Iterable[Mapping[str, float]]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pipeline")
-    parser.add_argument("test", type=Path)
-    parser.add_argument("task", choices=sorted(NAMES))
-    parser.add_argument("output", type=Path, help="folder of the files")
-    parser.add_argument("--mismatched", action="store_true")
-    parser.add_argument("--gpu-id", type=int, default=-1)
-    told = parser.parse_args()
-    use_gpu(told.gpu_id)
-    nlp = spacy.load(told.pipeline)
-    docs = dataset_docs(nlp, told.test, format="glue", task=told.task)  # every line counts: a damaged one is an error
-    lines = lines_of(told.task, (doc.cats for doc in nlp.pipe(copy_given(doc, nlp.vocab) for doc in docs)))
-    path = told.output / f"{MISMATCHED if told.mismatched else NAMES[told.task]}.tsv"
+def write_file(nlp: Language, task: str, test: Path, path: Path) -> None:
+    docs = dataset_docs(nlp, test, format="glue", task=task)  # every line counts: a damaged one is an error
+    lines = lines_of(task, (doc.cats for doc in nlp.pipe(copy_given(doc, nlp.vocab) for doc in docs)))
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf8")
-    print(f"{path}: {len(lines) - 1:,} predictions")
+    print(f"{path}: {len(lines) - 1:,} predictions", flush=True)
+
+
+def write_files(models: Path, data: Path, output: Path) -> list[str]:
+    """RETURNS: the files that are written, without .tsv."""
+    written = []
+    for task, parts in PARTS.items():
+        model = models / task / "model-last"
+        tests = {name: data / path for name, path in parts.items() if (data / path).exists()}
+        if tests and model.exists():
+            nlp = spacy.load(model)
+            for name, test in tests.items():
+                write_file(nlp, task, test, output / f"{name}.tsv")
+                written.append(name)
+        missing = [model, *(data / path for path in parts.values())]
+        if missing := [str(path) for path in missing if not path.exists()]:
+            print(f"{task}: there is no {', '.join(missing)}", flush=True)
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, help="folder of the tasks' trainings")
+    parser.add_argument("data", type=Path, help="folder of the tasks' files")
+    parser.add_argument("output", type=Path, help="folder of the files")
+    parser.add_argument("--gpu-id", type=int, default=-1)
+    told = parser.parse_args()
+    use_gpu(told.gpu_id)
+    if not write_files(told.models, told.data, told.output):
+        raise SystemExit("No file could be written.")
 
 
 if __name__ == "__main__":

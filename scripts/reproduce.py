@@ -4,7 +4,9 @@
 
 OUTPUT/SIZE/TABLE.md and .json are written anew after each run. A run whose scores are there, for this table or another
 one, is not made again, and one that was killed goes on where it was. Of another run are scores where the experiment,
-a setting of its config or the version of spacy_luke was another; see `depends_on`.
+a setting of its config or the version of spacy_luke was another; see `depends_on`. A row whose data or checkpoint are
+missing is not run: below the table stands what is missing and how it is to be had. It ends with 1 where no row has
+scores.
 """
 
 import argparse
@@ -15,85 +17,23 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 from confection import Config
+from papers import SIZES, Experiment, Row, Table, read_table, tables_of
+from project_steps import Plan, Project
+
+from spacy_luke.bridge.machine import read_chip
+from spacy_luke.checkpoint.sources import find_source, is_on_hub
 
 ROOT = Path(__file__).parents[1]
-PAPERS = ROOT / "configs" / "papers.toml"
-SIZES = ("full", "small")
 Execute = Callable[[list[str]], None]
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What is trained by a config, or converted, and how it is scored; see configs/papers.toml."""
-
-    metrics: dict[str, str]
-    config: str | None = None
-    convert: str | None = None
-    convert_options: Sequence[str] = ()
-    needs: Sequence[str] = ()
-    data: dict[str, str] = field(default_factory=dict)
-    options: Sequence[str] = ()
-    model: str = "model-last"
-    overrides: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of a table. figures: the paper's, in percent, by metric; experiment: None where it is only cited."""
-
-    name: str
-    figures: dict[str, float]
-    metrics: dict[str, str]
-    experiment: Experiment | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    title: str
-    rows: Sequence[Row]
-    needs: Sequence[str] = ()
-
-
-def read_table(name: str, size: str, *, path: Path = PAPERS) -> Table:
-    """Raises ValueError for a table that is none, or that has no such size."""
-    papers = tomllib.loads(path.read_text(encoding="utf8"))
-    if name not in papers["tables"]:
-        raise ValueError(f"There is no table {name!r}; there are {', '.join(papers['tables'])}.")
-    told = papers["tables"][name]
-    if "of" in told:
-        raise ValueError(f"{name} stands for {', '.join(told['of'])}: ask for one of them.")
-    if size not in (told.get("size") or size, *(() if told.get("size") else SIZES)):
-        raise ValueError(f"The table {name} can only be made in the size {told['size']!r}, not {size!r}.")
-    rows = [_row(row, papers, size) for row in told["rows"] if row.get("size", size) == size]
-    cited = [
-        Row(x["name"], x["paper"], papers["experiments"][x["experiment"]]["metrics"]) for x in told.get("cited", ())
-    ]
-    return Table(told["title"], [*cited, *rows], told.get("needs" if size == "full" else "small_needs", ()))
-
-
-def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
-    told = dict(papers["experiments"][row["experiment"]])
-    small = told.pop("small", None)
-    overrides = told.pop("overrides", {})
-    if size == "full":
-        overrides = {**overrides, **row.get("overrides", {})}
-    elif small is None:
-        raise ValueError(f"The experiment {row['experiment']} has no small size.")
-    else:
-        told |= {key: x for key, x in small.items() if key != "overrides"}
-        trained = papers["small"] if told.get("convert") is None else {}
-        own = [small.get("overrides", {}), row.get("overrides", {}), trained, row.get("small", {})]
-        overrides = {name: x for some in (overrides, *own) for name, x in some.items()}
-    figures = {name: x for name, x in row["paper"].items() if name in told["metrics"]}
-    return Row(row["name"], figures, told["metrics"], Experiment(**told, overrides=overrides))
+Missing = dict[str, dict[str, str]]  # by row: files, and how each is to be had
 
 
 def train_command(experiment: Experiment, folder: Path, *, seed: int, gpu_id: int) -> list[str]:
@@ -132,17 +72,18 @@ def run_row(row: Row, folder: Path, scores: Path, *, seed: int, gpu_id: int, kee
     if missing := sorted(set(row.metrics) - set(found)):
         raise ValueError(f"{row.name}: the evaluation gave no {missing}; it gave {sorted(found)}.")
     scores.parent.mkdir(parents=True, exist_ok=True)
-    about = {"row": row.name, "seed": seed, "settings": depends_on(experiment), "commit": commit()}
+    made = {"settings": depends_on(experiment), "commit": commit(), "chip": chip(gpu_id)}
+    about = {"row": row.name, "seed": seed, **made}
     scores.write_text(json.dumps({**about, "scores": found}, indent=1), encoding="utf8")
     if not keep:
         shutil.rmtree(folder)
 
 
 def depends_on(experiment: Experiment) -> dict[str, Any]:
-    """What makes two runs equal but for their seed: all that configs/papers.toml says but how scores are called, the
-    settings of the config, without its comments, and the version of spacy_luke. What the files of data and weights hold
-    is not looked at, nor is the commit."""
-    told = {key: x for key, x in asdict(experiment).items() if key != "metrics"}
+    """What makes two runs equal but for their seed: all that configs/papers.toml says but how scores are called in the
+    table, the settings of the config, without its comments, and the version of spacy_luke. What the files of data and
+    weights hold is not looked at, nor is the commit."""
+    told = {**asdict(experiment), "metrics": sorted(experiment.metrics)}
     path = experiment.config
     settings = None if path is None else Config().from_disk(ROOT / path, interpolate=False)
     return {**told, "config_settings": settings, "spacy_luke": version("spacy-luke")}
@@ -158,6 +99,11 @@ def commit() -> str | None:
     words = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def chip(gpu_id: int) -> str:
+    """Name of the GPU, or with -1 of the CPU."""
+    return read_chip()[0] if gpu_id < 0 else torch.cuda.get_device_name(gpu_id)
 
 
 @dataclass(frozen=True)
@@ -193,29 +139,52 @@ def read_figures(row: Row, files: Sequence[Path]) -> dict[str, Figure]:
     return {name: Figure([100 * one[name] for one in own], row.figures.get(name)) for name in row.metrics}
 
 
-def write_results(name: str, table: Table, size: str, seeds: int, folder: Path) -> str:
+def write_results(name: str, table: Table, size: str, seeds: int, folder: Path, missing: Missing) -> str:
     """TABLE.md and TABLE.json. RETURNS: the table in Markdown."""
     files = [[scores_of(folder, row, seed) for seed in range(seeds)] for row in table.rows]
     rows = [(row, read_figures(row, own)) for row, own in zip(table.rows, files)]
     told = {row.name: {key: x.to_dict() for key, x in figures.items()} for row, figures in rows}
-    made = {json.loads(x.read_text(encoding="utf8"))["commit"] for own in files for x in own if x.exists()}
-    commits = sorted(made - {None})
-    header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "commits": commits, "rows": told}
-    (folder / f"{name}.json").write_text(json.dumps(header, indent=1), encoding="utf8")
+    runs = [json.loads(x.read_text(encoding="utf8")) for own in files for x in own if x.exists()]
+    made = sorted({(x["commit"] or "no commit", f"spacy_luke {x['settings']['spacy_luke']}", x["chip"]) for x in runs})
+    cited = [row.name for row in table.rows if row.experiment is None]
+    header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "made": made, "cited": cited}
+    text = json.dumps({**header, "not_run": missing, "rows": told}, indent=1)
+    (folder / f"{name}.json").write_text(text, encoding="utf8")
     lines = [f"# {table.title}", "", SAID[size], ""]
     lines += ["| | metric | here | seeds | the paper | difference |", "| --- | --- | --- | --- | --- | --- |"]
     for row, figures in rows:
         shown = [(key, one) for key, one in figures.items() if one.values or one.paper is not None]
-        lines += [_line(row, key, one, compared=size == "full") for key, one in shown]
-    lines += ["", f"Runs were made at {', '.join(commits)}."] if commits else []
+        without = "cited" if row.experiment is None else "not run" if row.name in missing else ""
+        lines += [_line(row, key, one, without=without, compared=size == "full") for key, one in shown]
+    lines += _what_is_missing(missing) if missing else []
+    lines += ["", f"Runs were made at {'; '.join(', '.join(one) for one in made)}."] if made else []
     text = "\n".join(lines) + "\n"
     (folder / f"{name}.md").write_text(text, encoding="utf8")
     return text
 
 
-def _line(row: Row, metric: str, one: Figure, *, compared: bool) -> str:
+def write_joined(name: str, tables: Sequence[str], folder: Path) -> None:
+    """NAME.md and NAME.json of tables that are made together."""
+    texts = [(folder / f"{table}.md").read_text(encoding="utf8") for table in tables]
+    (folder / f"{name}.md").write_text("\n".join(texts), encoding="utf8")
+    told = {table: json.loads((folder / f"{table}.json").read_text(encoding="utf8")) for table in tables}
+    (folder / f"{name}.json").write_text(json.dumps(told, indent=1), encoding="utf8")
+
+
+def _what_is_missing(missing: Missing) -> list[str]:
+    """Lines of Markdown; what is said of the first file of a folder stands for the others."""
+    folders: dict[str, str] = {}
+    for path, how in (pair for files in missing.values() for pair in files.items()):
+        parts = Path(path).parts
+        folders.setdefault(path if len(parts) < 3 else "/".join(parts[:-1]), how)
+    rows = [f"- {row}: {', '.join(f'`{path}`' for path in files)}" for row, files in missing.items()]
+    hows = [f"- `{folder}`: {how}" for folder, how in folders.items() if how]
+    return ["", "Not run, as there is no:", "", *rows, "", "How it is to be had:", "", *hows]
+
+
+def _line(row: Row, metric: str, one: Figure, *, without: str, compared: bool) -> str:
     deviation = "" if one.deviation is None else f" ± {one.deviation:.2f}"
-    here = "cited" if row.experiment is None else "" if one.mean is None else f"{one.mean:.2f}{deviation}"
+    here = without if one.mean is None else f"{one.mean:.2f}{deviation}"
     paper = "" if one.paper is None else f"{one.paper:g}"
     difference = "" if one.difference is None or not compared else f"{one.difference:+.2f}"
     cells = [row.name, row.metrics[metric], here, str(len(one.values) or ""), paper, difference]
@@ -235,29 +204,53 @@ def scores_of(folder: Path, row: Row, seed: int) -> Path:
     return folder / "runs" / f"{'cited' if row.experiment is None else _digest(row.experiment)}.seed{seed}.json"
 
 
-def tables_of(name: str, *, path: Path = PAPERS) -> list[str]:
-    """The table itself, or those that it stands for."""
-    return tomllib.loads(path.read_text(encoding="utf8"))["tables"].get(name, {}).get("of", [name])
+def missing_of(experiment: Experiment, plan: Plan, project: Project) -> dict[str, str]:
+    """Data, and the checkpoint that is converted or fine-tuned, as `Plan.missing`. One of the hub is downloaded, unless
+    it is there or data are missing."""
+    path = experiment.convert or experiment.overrides.get("paths.weights")
+    if path is None:
+        path = Config().from_disk(ROOT / str(experiment.config), interpolate=False)["paths"]["weights"]
+    if path in plan.made or (ROOT / path).exists():
+        return plan.missing
+    if Path(path).parts[0] in project.directories:
+        return {**plan.missing, path: project.how(path)}
+    if plan.missing:
+        return plan.missing
+    try:
+        find_source(path)
+    except (ImportError, ValueError) as error:
+        print(error, flush=True)
+        return {path: f"Of the Hugging Face hub: `hf download {path}`." if is_on_hub(path) else str(error)}
+    return {}
 
 
 def reproduce(
     name: str, *, size: str, seeds: int, gpu_id: int, output: Path, models: Path, keep: bool, execute: Execute
-) -> str:
-    """RETURNS: the table in Markdown."""
-    table = read_table(name, size)
+) -> tuple[str, bool]:
+    """RETURNS: the table in Markdown, and whether any of its rows has scores."""
+    table, project = read_table(name, size), Project(ROOT)
     folder = output / size
     folder.mkdir(parents=True, exist_ok=True)
-    experiments = [row.experiment for row in table.rows if row.experiment is not None]
-    for need in dict.fromkeys([*table.needs, *(need for one in experiments for need in one.needs)]):
-        execute([sys.executable, "-m", "spacy", "project", "run", *_project_words(need)])
-    for seed in range(seeds):
-        for row in table.rows:
-            if row.experiment is None or (row.experiment.convert is not None and seed):
-                continue
-            scores = scores_of(folder, row, seed)
+    runs = [
+        (row, seed, scores_of(folder, row, seed))
+        for seed in range(seeds)
+        for row in table.rows
+        if row.experiment is not None and (row.experiment.convert is None or seed == 0)
+    ]
+    plans = {row.name: (row.experiment, project.plan(row.experiment.needs)) for row, _, x in runs if not x.exists()}
+    looked = {row: missing_of(one, plan, project) for row, (one, plan) in plans.items()}
+    missing = {row: files for row, files in looked.items() if files}
+    for row, files in missing.items():
+        print(f"{row}: not run, without {', '.join(files)}", flush=True)
+    ready = [plan.steps for row, (_, plan) in plans.items() if row not in missing]
+    for step in dict.fromkeys(step for steps in ready for step in steps):
+        execute([sys.executable, "-m", "spacy", "project", "run", *_project_words(step)])
+    for row, seed, scores in runs:
+        if row.name not in missing:
             run_row(row, models / size / scores.stem, scores, seed=seed, gpu_id=gpu_id, keep=keep, execute=execute)
-            write_results(name, table, size, seeds, folder)
-    return write_results(name, table, size, seeds, folder)
+            write_results(name, table, size, seeds, folder, missing)
+    text = write_results(name, table, size, seeds, folder, missing)
+    return text, any(scores.exists() for _, _, scores in runs)
 
 
 def _project_words(need: str) -> list[str]:
@@ -283,15 +276,21 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the models, which are large")
     told = parser.parse_args()
     try:
-        for name in tables_of(told.table):
-            text = reproduce(
+        scored, names = False, tables_of(told.table, told.size)
+        for name in names:
+            text, some = reproduce(
                 name,
                 **{"size": told.size, "seeds": told.seeds, "gpu_id": told.gpu_id, "output": told.output},
                 **{"models": told.models, "keep": told.keep, "execute": execute},
             )
             print(text)
+            scored = scored or some
+        if names != [told.table]:
+            write_joined(told.table, names, told.output / told.size)
     except ValueError as error:
         raise SystemExit(str(error)) from None
+    if not scored:
+        raise SystemExit("No row could be run; what is missing stands below the table.")
 
 
 if __name__ == "__main__":

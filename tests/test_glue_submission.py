@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import spacy
+from spacy.training import Example
 
 from spacy_luke.readers.datasets.glue import GLUE_TASKS
 
@@ -26,4 +28,33 @@ def test_lines(task, cats, expected):
 
 
 def test_every_task_has_a_file():
-    assert set(glue_submission.NAMES) == set(GLUE_TASKS)
+    assert set(glue_submission.PARTS) == set(GLUE_TASKS)
+
+
+def test_files_of_all_trained_tasks(tmp_path, capsys):
+    """A model that says the same of all; MNLI's answers its three parts, and what is missing is said."""
+    for task in ("mnli", "rte", "cola"):
+        nlp = spacy.blank("en")
+        labels = sorted(GLUE_TASKS[task].labels.values())
+        nlp.add_pipe("textcat").initialize(lambda nlp=nlp, labels=labels: [of_all(nlp, labels)], labels=labels)
+        model = tmp_path / f"models/{task}/model-last"
+        model.mkdir(parents=True)
+        nlp.to_disk(model)
+    pair = "index\tsentence1\tsentence2\n0\tIt rains.\tIt is wet.\n1\tIt is.\tIt is not.\n"
+    for path in ("mnli/test.tsv", "mnli/test_mismatched.tsv", "ax/test.tsv", "rte/test.tsv", "qnli/test.tsv"):
+        (tmp_path / "data" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / path).write_text(pair, encoding="utf8")
+    written = glue_submission.write_files(tmp_path / "models", tmp_path / "data", tmp_path / "out")
+    assert sorted(written) == ["AX", "MNLI-m", "MNLI-mm", "RTE"]
+    assert sorted(path.stem for path in (tmp_path / "out").iterdir()) == sorted(written)
+    lines = [line.split("\t") for line in (tmp_path / "out/AX.tsv").read_text(encoding="utf8").splitlines()]
+    assert [line[0] for line in lines] == ["index", "0", "1"]
+    assert {line[1] for line in lines[1:]} <= {"entailment", "neutral", "contradiction"}
+    said = capsys.readouterr().out
+    assert f"cola: there is no {tmp_path / 'data/cola/test.tsv'}\n" in said
+    assert f"qnli: there is no {tmp_path / 'models/qnli/model-last'}\n" in said
+
+
+def of_all(nlp, labels):
+    doc = nlp.make_doc("It rains.")
+    return Example.from_dict(doc, {"cats": {label: float(label == labels[0]) for label in labels}})

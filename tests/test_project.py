@@ -70,7 +70,7 @@ def test_paths_exist_or_are_made_before(workflow):
 def test_every_command_has_its_workflow():
     inside = {name for names in PROJECT["workflows"].values() for name in names}
     tables = (ROOT / "configs/papers.toml").read_text(encoding="utf8")
-    needed = set(re.findall(r'"([^"]+)"', " ".join(re.findall(r"(?m)^(?:small_)?needs = \[(.*)\]$", tables))))
+    needed = set(re.findall(r'"([^"]+)"', " ".join(re.findall(r"\b(?:small_)?needs = \[([^\]]*)\]", tables))))
     assert set(COMMANDS) == {*inside, *(name.split()[0] for name in needed), "package"}  # of whatever has been trained
 
 

@@ -1,137 +1,30 @@
-"""Tables of the papers: what configs/papers.toml says fits the configs, the workflows and the scorers; runs are made
-once and go on; and the published checkpoints, as far as golden ones stand for them."""
+"""Tables of the papers: runs are made once and go on, rows without data are left out, and the published checkpoints, as
+far as golden ones stand for them."""
 
 import json
-import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
 import spacy
 from spacy.cli._util import app as spacy_app
 from spacy.tokens import Doc, Span
-from spacy.util import load_config
 from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import register_extensions, set_candidates_given
 from spacy_luke.readers.docbin import write_docbin
-from tests.project_file import load_project
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
+import papers  # noqa: E402
 import reproduce  # noqa: E402
 
-TOLD = tomllib.loads(reproduce.PAPERS.read_text(encoding="utf8"))
-COMMANDS = {command["name"]: command for command in load_project()["commands"]}
-
-
-def tables():
-    for name, told in TOLD["tables"].items():
-        if "of" in told:
-            continue
-        for size in reproduce.SIZES if "size" not in told else [told["size"]]:
-            yield name, size
-
-
-def rows():
-    for name, size in tables():
-        for row in reproduce.read_table(name, size).rows:
-            if row.experiment is not None:
-                yield pytest.param(row, id=f"{name}, {size}, {row.name}")
-
-
-@pytest.mark.parametrize("row", list(rows()))
-def test_what_is_changed_is_there(row):
-    """Settings are the config's, data are made by the commands that are needed, metrics are those that are scored."""
-    one = row.experiment
-    if one.config is not None:
-        assert [name for name in one.overrides if not _is_setting(_config(one.config), name)] == []
-    else:
-        assert all(name.startswith("components.luke_") for name in one.overrides)
-    made = [out for need in one.needs for out in _outputs(need)]
-    missing = [path for path in one.data.values() if path not in made and str(Path(path).parent) not in made]
-    assert missing == []
-    assert set(row.figures) <= set(row.metrics)
-    assert all(1 < x < 100 for x in row.figures.values())
-
-
-@cache
-def _config(name):
-    return load_config(ROOT / name, overrides={"paths.weights": "x"}, interpolate=False)
-
-
-def _is_setting(config, name):
-    for part in name.split("."):
-        if part not in config:
-            return False
-        config = config[part]
-    return True
-
-
-@cache
-def _outputs(need):
-    command, *rest = shlex.split(need)
-    variables = dict(zip([x.removeprefix("--") for x in rest[::2]], rest[1::2], strict=True))
-    (found,) = (x for x in load_project(overrides=variables)["commands"] if x["name"] == command)
-    return found["outputs"]
-
-
-@pytest.mark.parametrize("row", [row for row in rows() if "full" in row.id])
-def test_no_weights_are_chosen_by_what_is_scored(row):
-    one = row.experiment
-    if one.config is not None:
-        config = load_config(ROOT / one.config, overrides={**one.overrides, "paths.weights": "x"}, interpolate=True)
-        assert one.model == "model-last" or config["corpora"]["dev"]["path"] not in one.data.values()
-        assert config["training"]["patience"] == 0
-
-
-@pytest.mark.parametrize(("name", "size"), list(tables()))
-def test_every_table_names_each_row_once(name, size):
-    names = [row.name for row in reproduce.read_table(name, size).rows]
-    assert len(set(names)) == len(names) >= 2
-
-
-@pytest.mark.parametrize("size", reproduce.SIZES)
-def test_rows_of_table_7_differ_in_their_attention(size):
-    """Of each pair one has the transformer's; the other is told so where its checkpoint is not entity-aware itself."""
-    names = {
-        row.name: [x for name, x in row.experiment.overrides.items() if name.endswith(".weights.entity_aware")]
-        for row in reproduce.read_table("luke7", size).rows
-        if row.experiment is not None
-    }
-    assert {tuple(x) for name, x in names.items() if name.endswith("original attention")} == {("false",)}
-    expected = {("true",)} if size == "small" else {()}  # studio-ousia/luke-large is entity-aware by itself
-    assert {tuple(x) for name, x in names.items() if name.endswith("entity-aware")} == expected
-
-
-def test_what_is_told_of_one_size():
-    """Rows of the size full, settings and needs of the size small, also before those that all small trainings have."""
-    names = {size: [row.name for row in reproduce.read_table("ernie7", size).rows] for size in reproduce.SIZES}
-    assert [x for x in names["full"] if x not in names["small"]] == ["without dEA (pretrained with --task.dea false)"]
-    full, small = (reproduce.read_table("luke8", size) for size in reproduce.SIZES)
-    assert full.needs == ["pretrain-corpus", "pretrain-words"]
-    assert "pretrain-words-small" in small.needs
-    weights = {row.name: row.experiment.overrides.get("paths.weights") for row in small.rows}
-    assert weights["SQuAD, RoBERTa further pretrained"] == "training/words_small/model"
-    assert weights["SQuAD, RoBERTa"] == TOLD["small"]["paths.weights"]
-    assert weights["SQuAD, LUKE"] == "training/entities_small/model"
-    converted = [row.experiment.overrides for row in reproduce.read_table("ned2", "small").rows if row.experiment]
-    assert all(name.startswith("components.luke_linker.") for overrides in converted for name in overrides)
-
-
-def test_what_there_is_not():
-    with pytest.raises(ValueError, match="There is no table 'luke9'; there are luke1, "):
-        reproduce.read_table("luke9", "full")
-    assert reproduce.tables_of("ned") == ["ned1", "ned2"]
-    assert reproduce.tables_of("luke1") == ["luke1"]
-    with pytest.raises(ValueError, match="ernie6 can only be made in the size 'full'"):
-        reproduce.read_table("ernie6", "small")
+TOLD = tomllib.loads(papers.PAPERS.read_text(encoding="utf8"))
 
 
 class Fake:
@@ -148,18 +41,75 @@ class Fake:
         if words[0] == "train":
             folder = Path(words[words.index("--output") + 1])
             (folder / "model-last").mkdir(parents=True, exist_ok=True)
+        if words[0] == "convert":
+            Path(words[2]).mkdir(parents=True)
         if words[0] == "evaluate":
             seed = int(Path(words[1]).parent.name.rpartition("seed")[2])
-            scores = {"ents_f": 0.9 + seed / 100, "ents_per_type": {}}
+            scores = {"ents_f": 0.9 + seed / 100, "ents_per_type": {}, "types_micro_f": 0.8}
             Path(words[words.index("--output") + 1]).write_text(json.dumps(scores), encoding="utf8")
 
 
 def run(folder, fake, name="luke3", size="full", seeds=3):
     settings = {"gpu_id": -1, "output": folder / "metrics", "models": folder / "models", "keep": False}
-    return reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
+    text, scored = reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
+    told = json.loads((folder / f"metrics/{size}/{name}.json").read_text(encoding="utf8"))
+    assert scored == any(one["values"] for row in told["rows"].values() for one in row.values())
+    return text
 
 
-def test_a_table_with_the_papers_figures(tmp_path):
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with the project, the data of CoNLL-2003 and of the sample, in name only, and whatever the hub has."""
+    folder = tmp_path / "home"
+    (folder / "assets/conll03").mkdir(parents=True)
+    for name in ("project.yml", "configs", "scripts"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "assets/sample").symlink_to(ROOT / "assets/sample")
+    for name in ("train", "testa", "testb"):
+        (folder / f"assets/conll03/eng.{name}").touch()
+    monkeypatch.setattr(reproduce, "ROOT", folder)
+    monkeypatch.setattr(reproduce, "find_source", Path)
+    return folder
+
+
+def test_rows_whose_data_are_missing_stand_in_the_table(tmp_path, home):
+    """Those whose data are there are run; once the others are there, they alone are."""
+    text = run(tmp_path, first := Fake(), "released", seeds=1)
+    assert [x[0] for x in first.ran] == ["project", "convert", "evaluate"]
+    assert "| luke-large-finetuned-conll-2003 | F1 | 90.00 | 1 | 94.3 | -4.30 |" in text
+    assert "| luke-large-finetuned-tacred | F1 | not run |  | 72.7 |  |" in text
+    files = ", ".join(f"`assets/tacred/{name}.json`" for name in ("train", "dev", "test"))
+    assert f"\n- luke-large-finetuned-tacred: {files}\n" in text
+    assert "\n- `assets/tacred`: TACRED, training part" in text
+    assert text.count("Order LDC2018T24") == 1
+    told = json.loads((tmp_path / "metrics/full/released.json").read_text(encoding="utf8"))
+    assert list(told["not_run"]["luke_ed (2022), without fine-tuning"]) == ["assets/ned", "assets/luke_ed"]
+    assert "Reuters RCV1" in told["not_run"]["luke_ed (2022), without fine-tuning"]["assets/ned"]
+    (home / "assets/open_entity").mkdir()
+    for name in ("train", "dev", "test"):
+        (home / f"assets/open_entity/{name}.json").touch()
+    text = run(tmp_path, second := Fake(), "released", seeds=1)
+    assert [x[-1] for x in second.ran if x[0] == "project"] == ["."]
+    assert [x[1] for x in second.ran if x[0] == "convert"] == ["studio-ousia/luke-large-finetuned-open-entity"]
+    assert "| luke-large-finetuned-open-entity | F1 | 80.00 | 1 | 78.2 | +1.80 |" in text
+
+
+def test_a_checkpoint_that_the_hub_does_not_give(tmp_path, home, monkeypatch):
+    def find(path):
+        if "roberta" in path:
+            raise ValueError("no connection")
+
+    monkeypatch.setattr(reproduce, "find_source", find)
+    text = run(tmp_path, fake := Fake(), seeds=1)
+    assert [x[0] for x in fake.ran] == ["project", "train", "evaluate"]
+    assert "\n- RoBERTa, first and last word of each span: `FacebookAI/roberta-large`\n" in text
+    assert "\n- `FacebookAI/roberta-large`: Of the Hugging Face hub: `hf download FacebookAI/roberta-large`.\n" in text
+    monkeypatch.setattr(reproduce, "find_source", lambda path: find("roberta"))
+    assert "| LUKE | F1 | not run |" in run(tmp_path / "other", fake := Fake(), seeds=1)
+    assert fake.ran == []
+
+
+def test_a_table_with_the_papers_figures(tmp_path, home):
     text = run(tmp_path, fake := Fake())
     assert "| LUKE | F1 | 91.00 ± 1.00 | 3 | 94.3 | -3.30 |" in text
     assert "| RoBERTa, first and last word of each span | F1 | 91.00 ± 1.00 | 3 | 92.4 | -1.40 |" in text
@@ -176,7 +126,7 @@ def test_a_table_with_the_papers_figures(tmp_path):
     assert not any((tmp_path / "models/full").iterdir())
 
 
-def test_runs_are_made_once_and_go_on(tmp_path):
+def test_runs_are_made_once_and_go_on(tmp_path, home):
     """Also after a kill, and for another table that has equal ones."""
     with pytest.raises(SystemExit):
         run(tmp_path, first := Fake(stop_after=4))
@@ -187,21 +137,22 @@ def test_runs_are_made_once_and_go_on(tmp_path):
     done = [x[0] for x in [*first.ran, *second.ran] if x[0] != "project"]
     assert (done.count("train"), done.count("evaluate")) == (7, 6)  # the run that was killed began again where it was
     run(tmp_path, third := Fake())
-    assert [x[0] for x in third.ran] == ["project"]
+    assert third.ran == []
 
 
 def test_what_a_run_depends_on(tmp_path, monkeypatch):
     """A setting of the config's, what makes the data, the version; no comment, and not what a score is called."""
     config = tmp_path / "a.cfg"
     config.write_text("# a comment\n[training]\ndropout = 0.1\n", encoding="utf8")
-    one = reproduce.Experiment({"ents_f": "F1"}, config=str(config), needs=["convert"])
+    one = papers.Experiment({"ents_f": "F1"}, config=str(config), needs=["convert"])
 
     def file_of(experiment):
-        return reproduce.scores_of(tmp_path, reproduce.Row("LUKE", {}, {}, experiment), 0)
+        return reproduce.scores_of(tmp_path, papers.Row("LUKE", {}, {}, experiment), 0)
 
     before = file_of(one)
     config.write_text("# another\n[training]\ndropout = 0.10\n", encoding="utf8")
     assert file_of(one) == file_of(replace(one, metrics={"ents_f": "F"})) == before
+    assert file_of(replace(one, metrics={"ents_p": "P", "ents_f": "F1"})) != before
     assert file_of(replace(one, needs=["convert --vars.x y"])) != before
     with monkeypatch.context() as patched:
         patched.setattr(reproduce, "version", lambda name: f"{name} 99")
@@ -211,28 +162,34 @@ def test_what_a_run_depends_on(tmp_path, monkeypatch):
     assert file_of(replace(one, config=None, convert="x")) != before
 
 
-def test_a_run_of_another_config_is_made_again(tmp_path, monkeypatch):
-    configs = tmp_path / "configs"
-    configs.mkdir()
-    shutil.copy(ROOT / "configs/ner_conll03_large.cfg", configs)
-    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+def test_a_run_of_another_config_is_made_again(tmp_path, home):
+    (home / "configs").unlink()
+    (home / "configs").mkdir()
+    config = home / "configs/ner_conll03_large.cfg"
+    shutil.copy(ROOT / "configs/ner_conll03_large.cfg", config)
     run(tmp_path, Fake(), seeds=1)
     run(tmp_path, again := Fake(), seeds=1)
-    assert [x[0] for x in again.ran] == ["project"]
-    config = configs / "ner_conll03_large.cfg"
+    assert again.ran == []
     config.write_text(config.read_text(encoding="utf8").replace("dropout = 0.1", "dropout = 0.2"), encoding="utf8")
     run(tmp_path, other := Fake(), seeds=1)
     assert [x[0] for x in other.ran].count("train") == 2
 
 
-def test_the_table_says_at_which_commits_its_runs_were_made(tmp_path, monkeypatch):
+def test_the_table_says_of_what_its_runs_were_made(tmp_path, home, monkeypatch):
+    """Commits, versions and chips; several tables that are made together say it each."""
+    monkeypatch.setattr(reproduce, "version", lambda name: "9.9")
+    monkeypatch.setattr(reproduce, "chip", lambda gpu_id: f"chip {gpu_id}")
     monkeypatch.setattr(reproduce, "commit", lambda: "abc123")
     run(tmp_path, Fake(), seeds=1)
-    monkeypatch.setattr(reproduce, "commit", lambda: "def456-dirty")
-    assert run(tmp_path, Fake(), seeds=2).endswith("\nRuns were made at abc123, def456-dirty.\n")
     monkeypatch.setattr(reproduce, "commit", lambda: None)
-    assert "commits" in json.loads((tmp_path / "metrics/full/luke3.json").read_text(encoding="utf8"))
-    assert "Runs were made" not in run(tmp_path / "other", Fake(), seeds=1)
+    text = run(tmp_path, Fake(), seeds=2)
+    made = ["abc123, spacy_luke 9.9, chip -1", "no commit, spacy_luke 9.9, chip -1"]
+    assert text.endswith(f"\nRuns were made at {'; '.join(made)}.\n")
+    assert "Runs were made" not in run(tmp_path, Fake(), "luke2", seeds=1)
+    reproduce.write_joined("both", ["luke2", "luke3"], tmp_path / "metrics/full")
+    assert (tmp_path / "metrics/full/both.md").read_text(encoding="utf8").endswith(f"\n{text}")
+    told = json.loads((tmp_path / "metrics/full/both.json").read_text(encoding="utf8"))
+    assert [x["made"] for x in told.values()] == [[], [one.split(", ") for one in made]]
 
 
 def test_the_commit_of_a_folder_that_is_no_repository(tmp_path, monkeypatch):
@@ -242,13 +199,13 @@ def test_the_commit_of_a_folder_that_is_no_repository(tmp_path, monkeypatch):
 
 
 def test_a_killed_run_is_resumed(tmp_path):
-    one = next(x for x in reproduce.read_table("luke3", "full").rows if x.experiment is not None).experiment
+    one = next(x for x in papers.read_table("luke3", "full").rows if x.experiment is not None).experiment
     (tmp_path / "resume").mkdir()
     assert "--resume" in reproduce.train_command(one, tmp_path, seed=0, gpu_id=-1)
     assert "--overwrite" in reproduce.train_command(one, tmp_path / "new", seed=0, gpu_id=-1)
 
 
-def test_a_metric_that_is_not_scored(tmp_path):
+def test_a_metric_that_is_not_scored(tmp_path, home):
     class Other(Fake):
         def __call__(self, command):
             super().__call__(command)
@@ -288,8 +245,8 @@ def typed(tmp_path):
 def test_published_checkpoints_are_converted_and_scored(shared, tmp_path, typed, name, golden):
     """The golden ones have their form, with noise for weights; what they predict is tested with the pipelines."""
     told = {key: x for key, x in TOLD["experiments"][name].items() if key not in ("needs", "data", "convert")}
-    one = reproduce.Experiment(**told, convert=str(shared(f"golden/{golden}")), data={"": str(typed)})
-    row = reproduce.Row(golden, {}, told["metrics"], one)
+    one = papers.Experiment(**told, convert=str(shared(f"golden/{golden}")), data={"": str(typed)})
+    row = papers.Row(golden, {}, told["metrics"], one)
     scores = tmp_path / "scores.json"
     reproduce.run_row(row, tmp_path / "model", scores, seed=0, gpu_id=-1, keep=True, execute=in_process)
     found = json.loads(scores.read_text(encoding="utf8"))["scores"]
@@ -309,9 +266,9 @@ def test_the_published_disambiguation_model(shared, tmp_path):
     write_docbin([doc], tmp_path / "gold.spacy")
     told = {key: x for key, x in TOLD["experiments"]["released_ed"].items() if key not in ("needs", "data", "convert")}
     data = {"msnbc": str(tmp_path / "gold.spacy"), "aquaint": str(tmp_path / "gold.spacy")}
-    one = reproduce.Experiment(**told, convert=str(checkpoint), data=data)
+    one = papers.Experiment(**told, convert=str(checkpoint), data=data)
     metrics = {name: x for name, x in told["metrics"].items() if name.partition("/")[0] in data}
-    row, scores = reproduce.Row("luke_ed", {}, metrics, one), tmp_path / "scores.json"
+    row, scores = papers.Row("luke_ed", {}, metrics, one), tmp_path / "scores.json"
     ran: list[list[str]] = []
 
     def execute(command):

@@ -160,15 +160,15 @@ def _relation_table(proc: LukeRelation, scores: Scores, golds: Sequence[Doc]) ->
     header = ("relations", "P", "R", "F1", "gold")
     if scores["relations_f"] is None:
         return ScoreTable(header, [])
-    total = f"{counts.total():,}"
+    total, macro = f"{counts.total():,}", _percent(scores, "relations_macro", "prf")
     besides = (
-        ("mean of the labels", "relations_macro_f", total),
         ("SemEval-2010 (9+1), directed", "relations_semeval_f", total),
         ("accuracy of given pairs", "relations_accuracy", f"{pairs:,}"),
     )
     totals: list[ScoreRow] = [
         ("all", *_percent(scores, "relations", "prf"), total),
         ("with the entities' labels", *_percent(scores, "relations_strict", "prf"), total),
+        *([("mean of the labels", *macro, total)] if any(macro) else []),
         *((name, "", "", _percent_of(scores[key]), gold) for name, key, gold in besides if scores[key] is not None),
     ]
     return ScoreTable(header, totals, scores["relations_per_type"], counts)

@@ -64,7 +64,7 @@ def score_relations(
     relations_p, _r, _f: micro, the official score of TACRED (without no_relation) and boundary F1 end to end; precision
         is 0 where nothing is predicted, as in spaCy (TACRED's script says 1; its F1 is 0 all the same).
     relations_strict_p, _r, _f: the labels of both entities must be right too.
-    relations_macro_f: mean F1 over the labels of the gold, as FewRel is reported.
+    relations_macro_p, _r, _f: means of P, R and F1 over the labels of the gold, as FewRel is reported.
     relations_accuracy: share of given pairs with exactly their labels, or none where they have none.
     relations_per_type: {label: {"p", "r", "f"}}.
     relations_semeval_f: where all gold labels look like X(e1,e2), SemEval-2010 task 8's official score: the mean F1
@@ -91,7 +91,7 @@ def score_relations(
     scores: dict[str, Any] = {
         **prf("relations", total_of(scores_of)),
         **prf("relations_strict", strict),
-        "relations_macro_f": _macro_f(scores_of),
+        **_macro(scores_of),
         "relations_accuracy": n_right / n_pairs if n_pairs else None,
         "relations_per_type": per_type(scores_of) or None,
         "relations_semeval_f": _semeval_f(scores_of),
@@ -151,10 +151,11 @@ def _with_entities(
     return {(key, entities.get(key[0]), entities.get(key[1])) for key in keys}
 
 
-def _macro_f(scores: dict[str, PRFScore]) -> float | None:
-    """Mean F1 over the labels of the gold."""
+def _macro(scores: dict[str, PRFScore]) -> dict[str, float | None]:
+    """Means over the labels of the gold; None where it has none."""
     in_gold: list[PRFScore] = [score for score in scores.values() if score.tp + score.fn]
-    return sum(score.fscore for score in in_gold) / len(in_gold) if in_gold else None
+    values = ([x.precision for x in in_gold], [x.recall for x in in_gold], [x.fscore for x in in_gold])
+    return {f"relations_macro_{key}": sum(own) / len(own) if own else None for key, own in zip("prf", values)}
 
 
 def _semeval_f(scores: dict[str, PRFScore]) -> float | None:
@@ -165,4 +166,4 @@ def _semeval_f(scores: dict[str, PRFScore]) -> float | None:
     for label, score in scores.items():
         match = _DIRECTED.fullmatch(label)
         merged[match[1] if match else label] += score
-    return _macro_f(merged)
+    return _macro(merged)["relations_macro_f"]

@@ -79,6 +79,7 @@ def test_all_components_are_scored(everything):
     assert f"all 100.00 100.00 {2 * len(docs)}" in text
     relations = sum(len(doc._.luke_relations) for doc in docs)
     assert f"with the entities' labels 100.00 100.00 100.00 {relations}" in text
+    assert f"mean of the labels 100.00 100.00 100.00 {relations}" in text
 
 
 def test_one_component(everything):

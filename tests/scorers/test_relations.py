@@ -51,7 +51,7 @@ def f1(p, r):
 
 
 def plain_classification(golds, predictions, none):
-    """Accuracy; micro without the class `none`; F1 of each label of the gold."""
+    """Accuracy; micro without the class `none`; P, R and F1 of each label of the gold."""
     pairs = list(zip(golds, predictions, strict=True))
     right = sum(g == p != none for g, p in pairs)
     n_predicted, n_gold = sum(p != none for p in predictions), sum(g != none for g in golds)
@@ -59,7 +59,8 @@ def plain_classification(golds, predictions, none):
     per_label = {}
     for label in set(golds) - {none}:
         both = sum(g == p == label for g, p in pairs)
-        per_label[label] = f1(both / max(predictions.count(label), 1), both / golds.count(label))
+        own = both / max(predictions.count(label), 1), both / golds.count(label)
+        per_label[label] = (*own, f1(*own))
     accuracy = sum(g == p for g, p in pairs) / len(pairs)
     return accuracy, (*micro, f1(*micro)), per_label
 
@@ -94,8 +95,10 @@ def test_given_pairs_are_scored_as_published(seed):
     accuracy, micro, per_label = plain_classification(golds, predictions, "NA")
     assert scores["relations_accuracy"] == pytest.approx(accuracy)
     assert [scores[f"relations_{x}"] for x in "prf"] == pytest.approx(micro)
-    assert scores["relations_macro_f"] == pytest.approx(sum(per_label.values()) / len(per_label))
-    assert {label: scores["relations_per_type"][label]["f"] for label in per_label} == pytest.approx(per_label)
+    means = [sum(own) / len(own) for own in zip(*per_label.values(), strict=True)]
+    assert [scores[f"relations_macro_{x}"] for x in "prf"] == pytest.approx(means)
+    for label, own in per_label.items():
+        assert [scores["relations_per_type"][label][x] for x in "prf"] == pytest.approx(own)
     assert scores["relations_semeval_f"] is None
 
 
