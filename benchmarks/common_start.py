@@ -200,7 +200,7 @@ def describe_without(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> lis
         "## Without this start",
         "",
         "The same systems on the same documents, begun with MiniLM as it is (quality_tasks.py and quality.py). In the",
-        "common start [MASK] entities begin with their mention's pieces; without it those of the systems called mention do.",
+        "common start [MASK] entities begin with their mention's pieces; without it those of `..._mention` do.",
         "Above it: what the system that is named has, from the start, above this one, on the seeds of both.",
         "",
         "| data | system | F1 | ± | above the baseline | seeds | from the start | above it |",
