@@ -109,6 +109,24 @@ def count(documents: Sequence[Answers], *, macro: bool = False) -> Floats:
     return counts_DL3
 
 
+def find_inner(answers: Sequence[str]) -> set[str]:
+    """Those of one place each that are inside of another's."""
+    places = {answer: tuple(map(int, answer.split(" ", 1)[0].split("-"))) for answer in answers}
+    return {
+        x for x, (a, b) in places.items() if any(c <= a and b <= d and (a, b) != (c, d) for c, d in places.values())
+    }
+
+
+def count_outermost(documents: Sequence[Answers]) -> Floats:
+    """As `count`, of the mentions alone that are inside of no other, of the gold ones and of those that were found."""
+    return count(
+        [
+            ([a for a in gold if a not in find_inner(gold)], [b for b in found if b not in find_inner(found)])
+            for gold, found in documents
+        ]
+    )
+
+
 def counts_of(task: str) -> Callable[[Sequence[Answers]], Floats]:
     """How the answers to a task are counted: SemEval-2010's by label."""
     return partial(count, macro=task == "semeval")
@@ -155,16 +173,17 @@ def compare_lines(
     second: Sequence[dict[str, Any]],
     *,
     counts: Callable[[Sequence[Answers]], Floats] = count,
+    documents: int | None = None,
 ) -> Gap | None:
     """The gap between two systems' lines of results, by the seeds that both have with predictions; None without any.
-    counts: of the answers of a run."""
+    counts: of the answers of a run. documents: of runs that were tested on more, the first ones alone."""
     of_first, of_second = (
         {x["seed"]: x["predictions"] for x in some if x.get("predictions")} for some in (first, second)
     )
     seeds = sorted(of_first.keys() & of_second.keys())
     if not seeds:
         return None
-    runs = [[counts(read(of[seed])) for seed in seeds] for of in (of_first, of_second)]
+    runs = [[counts(read(of[seed])[:documents]) for seed in seeds] for of in (of_first, of_second)]
     return compare(*runs)
 
 

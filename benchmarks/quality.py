@@ -22,7 +22,7 @@ from typing import Any
 
 from machine import describe_machine
 from measuring import MINILM, data_parser
-from paired import answers_of_mentions, compare_lines, keep_run
+from paired import answers_of_mentions, compare_lines, count_outermost, find_inner, keep_run, read, score
 from runs import describe_machines, describe_seconds, describe_seeds, group_runs, read_lines
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -32,6 +32,7 @@ SYSTEMS = ("luke_full", "luke_one_way", "luke_mention", "luke_case", "luke_words
 LEFT_OUT = {("wikigold", x) for x in ("luke_full", "spacy_ner", "token_classifier")}
 LEFT_OUT |= {("genia", x) for x in ("luke_mention", "luke_case", "luke_words")}
 BASELINES = ("luke_words", "luke_one_way")
+NESTING = ("token_classifier", "luke_one_way")  # that others are held against where mentions nest
 SEEDS = (0, 1, 2)
 RATES = dict.fromkeys(SYSTEMS, 2e-4)  # the best of 1e-4 and 2e-4 on CoNLL's dev part; README.md says who was tuned
 
@@ -180,9 +181,41 @@ def make_table(results: list[dict[str, Any]]) -> str:
         cells += [f"{group[0]['settings']['rate']:g}"]
         cells += [str(group[0]["settings"][name]) for name in ("batch", "epochs")]
         lines.append("| " + " | ".join([*cells, *describe_seconds(group), *rates]) + " |")
+    lines += describe_nested(groups)
     sizes = sorted({f"{x['dataset']} {x['sentences'][0]:,} / {x['sentences'][1]:,}" for x in results})
     lines += ["", f"Sentences to train / test: {'; '.join(sizes)}. Machine: {describe_machines(results)}.", ""]
     return "\n".join(lines)
+
+
+def describe_nested(groups: dict[tuple[str, str, str], list[dict[str, Any]]]) -> list[str]:
+    """A table of what is nested in GENIA."""
+    lines = [
+        "",
+        "## Nested mentions of GENIA",
+        "",
+        "Gold mentions inside of others that are found, and predictions inside of others, of each seed; F1 of the",
+        "mentions that are inside of no other, of gold and predictions, with the same differences.",
+        "",
+        f"| system | found | inside of others | outermost, F1 | ± | {' | '.join(f'above {x}' for x in NESTING)} |",
+        "|---|---|---|---|---|" + "---|" * len(NESTING),
+    ]
+    for (dataset, system, settings), group in groups.items():
+        if dataset != "genia":
+            continue
+        runs = [read(x["predictions"]) for x in group]
+        inner = [[find_inner(gold) for gold, _ in run] for run in runs]
+        of = sum(map(len, inner[0]))
+        right = [sum(len(a & set(found)) for a, (_, found) in zip(x, run)) for x, run in zip(inner, runs)]
+        inside = [sum(len(find_inner(found)) for _, found in run) for run in runs]
+        f1 = [float(score(count_outermost(run).sum(0))) for run in runs]
+        gaps = [
+            compare_lines(groups.get((dataset, base, settings), []), group, counts=count_outermost) for base in NESTING
+        ]
+        cells = [system, *(", ".join(map(str, x)) for x in (right, inside)), f"{mean(f1):.2f}", f"{stdev(f1):.2f}"]
+        cells[1] += f" of {of}"
+        cells += ["" if gap is None or base == system else str(gap) for base, gap in zip(NESTING, gaps, strict=True)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from runs import (
     describe_runs,
     describe_seconds,
     describe_seeds,
+    find_lines,
     group_runs,
     make_parser,
     read_lines,
@@ -315,23 +316,23 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Does pretraining help?",
         "",
-        "Written by `python benchmarks/quality_pretraining.py --table`; see docs/results/pretraining.md. Percent, mean "
-        "over the",
-        "seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose micro F1; "
-        "aida: in-KB",
-        "accuracy on testb without priors, candidates of PPRforNED; untrained: before any document of AIDA was seen.",
-        "Above: the difference on the same seeds, with its 95 % interval over documents and seeds.",
+        "Written by `python benchmarks/quality_pretraining.py --table`; see docs/results/pretraining.md. Percent, mean",
+        "over seeds and standard deviation (n - 1). wikigold: F1 of exact spans and labels; open_entity: loose F1;",
+        "aida: in-KB accuracy on testb without priors, candidates of PPRforNED; untrained: before any document of AIDA",
+        "was seen. Above: the difference on the same seeds and documents, with its 95 % interval over both; markers:",
+        "no entities, no pretraining (quality_tasks.py).",
         "",
-        "| data | system | score | ± | above start | above mlm | untrained | seeds | train s | test s |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| data | system | score | ± | above start | mlm | markers | untrained | seeds | train s | test s |",
+        "|---" * 11 + "|",
     ]
     groups = dict(group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, *SYSTEMS)))
     for (task, system), group in groups.items():
         before = [x["untrained"] for x in group if "untrained" in x]
         cells = [task, system, *describe_mean([x["f"] for x in group])]
-        for base in ("start", "mlm"):
+        for base in ("start", "mlm", "markers"):
             counts = count_links if task == "aida" else count
-            gap = compare_lines(groups.get((task, base), []), group, counts=counts)
+            lines_of_base = groups.get((task, base)) or find_lines("quality_tasks", task=task, system=base)
+            gap = compare_lines(lines_of_base, group, counts=counts, documents=group[0]["records"][1])
             cells.append("" if gap is None or base == system else str(gap))
         cells += [f"{mean(before):.1f}" if before else ""]
         cells += [describe_seeds(group), *describe_seconds(group)]

@@ -117,6 +117,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(x) for x in path.read_text(encoding="utf8").splitlines() if x] if path.exists() else []
 
 
+def find_lines(name: str, **values: Any) -> list[dict[str, Any]]:
+    """Of another benchmark's results those with these values."""
+    return [x for x in read_lines(RESULTS / f"{name}.jsonl") if all(x[key] == y for key, y in values.items())]
+
+
 def add_line(path: Path, result: dict[str, Any]) -> None:
     with path.open("a", encoding="utf8") as file:
         file.write(json.dumps(result) + "\n")

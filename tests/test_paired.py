@@ -131,6 +131,13 @@ def test_what_does_not_differ_is_said_to_be_so(paired):
         paired.compare(runs[:1], [runs[0][:-1]])
 
 
+def test_mentions_inside_of_others_are_found(paired):
+    answers = ["0-3 protein", "1-3 DNA", "1-2 DNA", "2-5 cell", "7-8 cell", "7-8 DNA"]
+    assert paired.find_inner(answers) == {"1-3 DNA", "1-2 DNA"}
+    counts = paired.count_outermost([(answers, ["1-3 DNA", "7-8 cell"]), (["4-5 DNA"], ["4-6 DNA", "4-5 DNA"])])
+    assert counts.tolist() == [[[1, 1, 3]], [[0, 1, 1]]]  # right, wrong, missed
+
+
 def test_predictions_are_kept_and_read(paired, tmp_path, monkeypatch):
     monkeypatch.setattr(paired, "FOLDER", tmp_path)
     items = [
