@@ -167,6 +167,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
         known=[sum(known), round(float(score(of_known.sum(0))), 2) if any(known) else None],
+        with_vector=[number for number, has in enumerate(known) if has],
         predictions=keep_run(kept, answers, limit=options.limit, dev=options.dev, settings=settings),
     )
 
@@ -256,15 +257,15 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "of one",
         f"type for each mention ({len(KINDS)} types, equally frequent: chance is {100 / len(KINDS):.1f}). Vectors: of "
         f"the test part's",
-        "entities how many have one. With a vector: the score of the documents that have an entity with one. Above "
-        "`bert`, and",
-        "above `bert_more`, which was pretrained in as many steps, without entities: those with the same readout, on "
-        "the same",
-        "seeds, with the 95 % interval over documents and seeds.",
+        "entities how many have one. Above `bert`, and above `bert_more`, which was pretrained in as many steps, "
+        "without",
+        "entities: those with the same readout, on the same seeds, with the 95 % interval over documents and seeds. "
+        "With a vector:",
+        "the same of the documents that have an entity with one.",
         "",
-        "| data | system | score | ± | above `bert` | above `bert_more` | with a vector | seeds | vectors | epochs | "
-        "train s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| data | system | score | ± | above `bert` | above `bert_more` | with a vector | above `bert` | above "
+        "`bert_more` | seeds | vectors | epochs | train s |",
+        "|---" * 13 + "|",
     ]
     groups = group_runs(
         results, lambda x: (x["task"], x["system"], json.dumps(x["settings"])), order=(*TASKS, *SYSTEMS)
@@ -273,21 +274,25 @@ def make_table(results: list[dict[str, Any]]) -> str:
     for (task, system, _), group in groups:
         readout = next((x for x in READOUTS if system.endswith(x)), "")
         bases = [f"{name}{readout}" for name in ("bert", "bert_more")]
-        gaps = [None if base == system else compare_lines(of.get((task, base), []), group) for base in bases]
+        gaps = [[describe_gap(of.get((task, x), []), group, vectors=known) for x in bases] for known in (False, True)]
         known = [x["known"][1] for x in group if x.get("known") and x["known"][1] is not None]
         counts = group[0]["coverage"]
         vectors = f"{counts.get('have a vector', 0)} of {sum(counts.values())}" if counts else "none read"
-        cells = [
-            task,
-            system,
-            *describe_mean([x["f"] for x in group]),
-            *("" if gap is None else str(gap) for gap in gaps),
-        ]
-        cells += [f"{mean(known):.1f}" if known else "", describe_seeds(group), vectors]
+        cells = [task, system, *describe_mean([x["f"] for x in group]), *gaps[0]]
+        cells += [f"{mean(known):.1f}" if known else "", *gaps[1], describe_seeds(group), vectors]
         cells += [str(group[0]["settings"]["epochs"]), describe_seconds(group)[0]]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", describe_runs(results), ""]
     return "\n".join(lines)
+
+
+def describe_gap(base: list[dict[str, Any]], group: list[dict[str, Any]], *, vectors: bool) -> str:
+    """vectors: of the documents alone that have an entity with a vector."""
+    if base is group or not base:
+        return ""
+    numbers = group[0].get("with_vector") if vectors else None
+    gap = compare_lines(base, group, counts=lambda x: count(x if numbers is None else [x[i] for i in numbers]))
+    return "" if gap is None or (vectors and not numbers) else str(gap)
 
 
 if __name__ == "__main__":
