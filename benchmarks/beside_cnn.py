@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from distillation import mean_of, read_test
+from distillation import mean_of, measure_all
 from machine import describe_machine, instructions
 from measuring import RESULTS
 from paired import answers_of_ents, compare_lines, keep
@@ -50,13 +50,9 @@ def main() -> None:
 def measure(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     import torch
 
-    from spacy_luke.pipelines.comparison import compare_speed, main_scores
-
     torch.set_num_threads(1)
     described, pipelines = zip(*load_all(folder, seed), strict=True)
-    tests = [read_test(nlp, folder) for nlp in pipelines]
-    scores = [find_f1(main_scores(nlp, test)) for nlp, test in zip(pipelines, tests, strict=True)]
-    speeds = compare_speed(pipelines, lambda nlp: [x.predicted for x in read_test(nlp, folder)])
+    tests, scores, speeds = measure_all(pipelines, folder)
     machine = {**describe_machine(), "instructions": ", ".join(instructions())}
     for told, f, test, speed in zip(described, scores, tests, speeds.words_per_second, strict=True):
         name = "cnn" if told["system"] == CNN else f"{told['system'].split()[-1]}{told['layers']}-{told['format']}"
@@ -82,12 +78,6 @@ def load_all(folder: Path, seed: int) -> Iterator[tuple[dict[str, Any], Any]]:
                 else:
                     nlp.get_pipe("luke_ner").encoder_node.attrs["predict_precision"] = name
                 yield {"system": KINDS[kind], "layers": layers_of(path), "format": name}, nlp
-
-
-def find_f1(scores: dict[str, float]) -> float:
-    """Of the entities, among the scores of all components."""
-    (f,) = (score for name, score in scores.items() if name in ("ner", "luke_ner"))
-    return f
 
 
 def layers_of(path: Path) -> int:

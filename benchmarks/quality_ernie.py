@@ -15,15 +15,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from ernie_data import KINDS, READERS
 from measuring import MINILM
-from paired import answers_of, compare_lines, count, keep_run, score
+from paired import Answers, Floats, answers_of, compare_lines, count, keep_run, read, score
 from runs import (
     batches,
     describe_mean,
@@ -153,8 +154,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     scores = component.score(predict(nlp, examples))
     items = (relation_items if options.task == "fewrel" else type_items)(examples)
     answers = answers_of(items, len(examples))
-    known = [with_vector(doc, options) for doc in test]
-    of_known = count([x for x, has in zip(answers, known, strict=True) if has])
     kept = f"quality_ernie/{options.task}-{options.system}-{options.seed}.jsonl"
     settings = {"rate": options.rate, "fresh": fresh_rate, "pooler": pooler, "batch": options.batch, "epochs": epochs}
     return make_result(
@@ -166,8 +165,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         settings=settings,
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        known=[sum(known), round(float(score(of_known.sum(0))), 2) if any(known) else None],
-        with_vector=[number for number, has in enumerate(known) if has],
+        with_vector=[number for number, doc in enumerate(test) if with_vector(doc, options)],
         predictions=keep_run(kept, answers, limit=options.limit, dev=options.dev, settings=settings),
     )
 
@@ -274,25 +272,31 @@ def make_table(results: list[dict[str, Any]]) -> str:
     for (task, system, _), group in groups:
         readout = next((x for x in READOUTS if system.endswith(x)), "")
         bases = [f"{name}{readout}" for name in ("bert", "bert_more")]
-        gaps = [[describe_gap(of.get((task, x), []), group, vectors=known) for x in bases] for known in (False, True)]
-        known = [x["known"][1] for x in group if x.get("known") and x["known"][1] is not None]
+        found = [of.get((task, x), []) for x in bases]
+        known = partial(count_some, numbers=group[0]["with_vector"])
+        of_known = [float(score(known(read(x["predictions"])).sum(0))) for x in group]
         counts = group[0]["coverage"]
         vectors = f"{counts.get('have a vector', 0)} of {sum(counts.values())}" if counts else "none read"
-        cells = [task, system, *describe_mean([x["f"] for x in group]), *gaps[0]]
-        cells += [f"{mean(known):.1f}" if known else "", *gaps[1], describe_seeds(group), vectors]
+        cells = [task, system, *describe_mean([x["f"] for x in group])]
+        cells += [describe_gap(base, group, count) for base in found]
+        cells += [f"{mean(of_known):.1f}", *(describe_gap(base, group, known) for base in found)]
+        cells += [describe_seeds(group), vectors]
         cells += [str(group[0]["settings"]["epochs"]), describe_seconds(group)[0]]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", describe_runs(results), ""]
     return "\n".join(lines)
 
 
-def describe_gap(base: list[dict[str, Any]], group: list[dict[str, Any]], *, vectors: bool) -> str:
-    """vectors: of the documents alone that have an entity with a vector."""
-    if base is group or not base:
-        return ""
-    numbers = group[0].get("with_vector") if vectors else None
-    gap = compare_lines(base, group, counts=lambda x: count(x if numbers is None else [x[i] for i in numbers]))
-    return "" if gap is None or (vectors and not numbers) else str(gap)
+def describe_gap(
+    base: list[dict[str, Any]], group: list[dict[str, Any]], counts: Callable[[Sequence[Answers]], Floats]
+) -> str:
+    gap = None if base is group else compare_lines(base, group, counts=counts)
+    return "" if gap is None else str(gap)
+
+
+def count_some(documents: Sequence[Answers], *, numbers: Sequence[int]) -> Floats:
+    """As `count`, of the documents with these numbers."""
+    return count([documents[number] for number in numbers])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from ..components.relation import LukeRelation
 from ..components.soft_textcat import SoftTextCategorizer
 from ..components.typer import LukeTyper
 from ..scorers.items import ScoredItem
-from ..training.dev_gold import ClassifiesUnits, FindsSpans, listed_labels, strange_labels, task_of
+from ..training.dev_gold import ClassifiesUnits, FindsSpans, listed_labels, scored_labels, task_of
 
 _EXAMPLES = 3  # texts of a message
 _NOTHING_ASKED: dict[type[LukeLinker | LukeTyper | LukeRelation], str] = {
@@ -56,7 +56,7 @@ def unknown_label_notes(proc: LukeComponent | SoftTextCategorizer, golds: Sequen
     """That gold has labels which a luke_ner, luke_typer or luke_relation does not know."""
     if not isinstance(proc, FindsSpans | ClassifiesUnits):
         return []
-    strange = Counter(label for doc in golds for label in strange_labels(proc, doc))
+    strange = Counter(label for doc in golds for label in scored_labels(proc, doc)[1])
     if not strange:
         return []
     wrong = "" if isinstance(proc, LukeTyper) else ", and what is found in their places as wrong"

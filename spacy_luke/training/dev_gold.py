@@ -56,8 +56,9 @@ def faults_of_dev(
         texts += 1
         repeated += example.reference.text in trained
         for name, pipe in learning.items():
-            counted[name] += len(scored_labels(pipe, example.reference))
-            strange[name].update(strange_labels(pipe, example.reference))
+            scored, unknown = scored_labels(pipe, example.reference)
+            counted[name] += len(scored)
+            strange[name].update(unknown)
     if repeated and repeated >= _REPEATED * texts:
         yield (
             f"{repeated:,} of the {texts:,} dev texts are training texts, too: scores tell nothing about new texts, "
@@ -82,20 +83,16 @@ def task_of(pipe: FindsSpans | ClassifiesUnits) -> str:
     return ENTITIES if isinstance(pipe, FindsSpans) else pipe.scope_task
 
 
-def scored_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> list[str]:
-    """Of the component's gold on a Doc, as far as the Doc's scope lets it count; whether it knows them or not."""
-    scope = get_scope(reference, task_of(pipe))
+def scored_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> tuple[list[str], list[str]]:
+    """Of the component's gold on a Doc the labels that the Doc's scope lets count, and those of them of which the
+    component knows none of the labels that they stand for."""
+    scope, known = get_scope(reference, task_of(pipe)), set(pipe.labels)
     if isinstance(pipe, FindsSpans):
         labels = [span.label_ for span in pipe.gold_spans(reference)]
     else:
         labels = pipe.gold_names(reference)
-    return [label for label in labels if scope.is_scored(label)]
-
-
-def strange_labels(pipe: FindsSpans | ClassifiesUnits, reference: Doc) -> list[str]:
-    """Those that count of which the component knows none of the labels that they stand for."""
-    scope, known = get_scope(reference, task_of(pipe)), set(pipe.labels)
-    return [label for label in scored_labels(pipe, reference) if scope.named(label).isdisjoint(known)]
+    scored = [label for label in labels if scope.is_scored(label)]
+    return scored, [label for label in scored if scope.named(label).isdisjoint(known)]
 
 
 def listed_labels(counts: Counter[str]) -> str:
