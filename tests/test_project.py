@@ -74,6 +74,13 @@ def test_every_command_has_its_workflow():
     assert set(COMMANDS) == {*inside, *(name.split()[0] for name in needed), "package"}  # of whatever has been trained
 
 
+def test_what_takes_days_goes_on_after_a_kill():
+    """And so does `project run`, which runs the same command again."""
+    long = [x for x in SCRIPTS if {"pretrain", "pretrain-ernie", "train-kge"} & set(x)]
+    assert len(long) >= 16
+    assert [x for x in long if "--resume" not in x] == []
+
+
 @pytest.mark.parametrize("words", SCRIPTS, ids=" ".join)
 def test_commands_and_options_exist(words):
     if words[1].startswith(("scripts/", "benchmarks/")):

@@ -25,7 +25,7 @@ def distill_cli(
     ),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
-    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume, if it is there"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
 ) -> None:
     """Train a smaller pipeline by the probabilities that a trained one gives to spans, types and relations of texts

@@ -17,7 +17,7 @@ def pretrain_cli(
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, and a folder a stage"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
-    resume: bool = typer.Option(False, "--resume", help="Go on from where OUTPUT was left"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from where OUTPUT was left, if it was begun"),
 ) -> None:
     """Pretrain LUKE on shards (`spacy luke build-shards`). OUTPUT/model is a checkpoint in Hugging Face's layout.
 

@@ -17,7 +17,7 @@ def pretrain_ernie_cli(
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, metrics.jsonl and resume"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
-    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume, if it is there"),
 ) -> None:
     """Pretrain ERNIE on text with linked entities. OUTPUT/model is an ERNIE checkpoint.
 

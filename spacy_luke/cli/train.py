@@ -23,7 +23,7 @@ def train_cli(
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last and resume"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
-    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume, if it is there"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
 ) -> None:
     """Train a pipeline; --resume goes on after a kill as if it had never happened. Overrides as in `spacy train`.

@@ -50,7 +50,7 @@ def train_kge_cli(
     every: int = typer.Option(10, help="Epochs between validations; the state is saved then"),
     dtype: str = typer.Option("float32", help="Of the store: float32, float16 or int8"),
     resume: bool = typer.Option(
-        False, "--resume", help="Go on with the run in OUTPUT, exactly as if it had not stopped"
+        False, "--resume", help="Go on with the run in OUTPUT, if there is one, as if it had not stopped"
     ),
 ) -> None:
     """Train TransE on a knowledge graph: link-prediction figures, and a store of vectors for ERNIE."""

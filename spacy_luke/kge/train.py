@@ -43,7 +43,8 @@ def train_graph(
 
     every: epochs between two validations, each followed by saving the state. The vectors are those of the best
     validation MRR, or of the last epoch without validation triples; `test` is reported for these alone. Entities that
-    no training triple names are not in the store. resume: go on from the folder's state, as if there had been no pause.
+    no training triple names are not in the store. resume: go on from the folder's state, if there is
+    one, as if there had been no pause.
     """
     if every < 1:
         raise ValueError(f"every must be 1 or more, but it is {every}.")
@@ -52,10 +53,12 @@ def train_graph(
     engine = make_engine(graph, settings)
     identity = {"settings": settings.to_dict(), "graph": digest_graph(graph), "every": every}
     record: dict[str, Any] = {"epoch": 0, "history": [], "best": None, "seconds": 0.0}
-    if resume:
+    if _is_begun(folder):
+        if not resume:
+            raise ValueError(f"{folder} is not empty. Resume the run that is there, or choose another name.")
         record = _load_state(folder / STATE, engine, identity)
-    elif _is_begun(folder):
-        raise ValueError(f"{folder} is not empty. Resume the run that is there, or choose another name.")
+    elif resume and progress:
+        print(f"Begins anew, as {folder} has nothing to resume.", flush=True)
     folder.mkdir(parents=True, exist_ok=True)
     while record["epoch"] < settings.epochs:
         _run_epoch(engine, graph, settings, record, progress=progress)

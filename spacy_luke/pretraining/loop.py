@@ -103,9 +103,10 @@ def pretrain(
 
     identity: what must be the same to go on, and what may differ: a resumed run that differs in the first is refused.
     evaluate: figures for the reports, with the model in evaluation mode; it must draw no random numbers. resume: go on
-    from FOLDER/resume. processes: that train together; the main one alone writes files. report: gets each report
-    instead of the console. counts: of the stream's source, where it counts. Raises ValueError, naming the batch, for a
-    loss or gradient that is not finite, of a GPU when it is read next; the last saved state then stays.
+    from FOLDER/resume where that is there. processes: that train together; the main one alone writes files. report:
+    gets each report instead of the console. counts: of the stream's source, where it counts. Raises ValueError, naming
+    the batch, for a loss or gradient that is not finite, of a GPU when it is read next; the last saved state then
+    stays.
     """
     keep_freed_memory(next(model.parameters()).device)
     freeze(model, optimizer)
@@ -177,7 +178,8 @@ def _start(
         mend(folder / STATE_FOLDER)
     processes.wait()
     state: dict[str, Any] = {"step": 0, "position": Position().to_dict(), "sums": {}, "metrics_bytes": 0}
-    if resume:
+    there = (folder / STATE_FOLDER).exists()
+    if resume and there:
         state = load_state(model, stepper, folder / STATE_FOLDER, identity, processes)
         changed = state.pop("changed")
         if processes.is_main:
@@ -186,10 +188,12 @@ def _start(
                 print(f"Goes on with another {change}", file=sys.stderr)
         if state["step"] > settings.max_steps:
             raise ValueError(f"{folder} has done {state['step']:,} steps, but max_steps is {settings.max_steps:,}.")
-    elif (folder / STATE_FOLDER).exists():
+    elif there:
         raise ValueError(
             f"{folder / STATE_FOLDER} has the state of an earlier run: go on with --resume, or choose another folder."
         )
+    elif resume and processes.is_main:
+        print(f"Begins anew, as {folder} has nothing to resume.", file=sys.stderr)
     if processes.is_main:
         _cut(folder / _METRICS, state["metrics_bytes"])
     return state

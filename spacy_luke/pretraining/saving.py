@@ -96,7 +96,7 @@ def load_state(
     """Into the model and the optimizer; of other processes than those that saved it, too. RETURNS: the rest of the
     state, with "changed", what differs without consequence for what is computed."""
     if not (folder / "state.pt").is_file():
-        raise ValueError(f"There is nothing to resume in {folder}: expected state.pt. Start without --resume.")
+        raise ValueError(f"There is nothing to resume in {folder}: expected state.pt. Delete the folder to begin anew.")
     state = torch.load(folder / "state.pt", weights_only=True)
     if state.pop("version") != _VERSION:
         raise ValueError(f"{folder} was written by another version of this package, and cannot be gone on with.")

@@ -30,7 +30,16 @@ from ..stores.progress import PAUSE
 from .console import Log
 from .dev_gold import faults_of_dev
 from .evaluation import make_evaluation
-from .resume import RESUME, RUN_FOLDERS, check_output, identity_of, name_parameters, read_state, save_run_state
+from .resume import (
+    RESUME,
+    RUN_FOLDERS,
+    check_output,
+    folders_of_run,
+    identity_of,
+    name_parameters,
+    read_state,
+    save_run_state,
+)
 from .shares import SeenWindows, check_components, copy_weights, update
 from .steps import TrainingPlan, describe_plan, describe_rest, faults_of_schedule, in_order, plan_training, set_steps
 
@@ -64,9 +73,9 @@ def train(
     """Train an initialised pipeline by its config's [training] block.
 
     output: folder that gets model-best, model-last and resume. resume: go on from OUTPUT/resume, which must come from
-    the same config and data. overwrite: replace an earlier run there, which is an error otherwise. processes: that
-    train together, see `join_processes`; all must have initialised the same pipeline. stdout, stderr: get the log, and
-    the bar; None: those of the program.
+    the same config and data; begin where no run is there. overwrite: replace an earlier run there, which is an error
+    otherwise. processes: that train together, see `join_processes`; all must have initialised the same pipeline.
+    stdout, stderr: get the log, and the bar; None: those of the program.
     RETURNS: the folder of the best pipeline.
     """
     stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
@@ -74,10 +83,13 @@ def train(
         _clean(output)
         check_output(output, resume=resume, overwrite=overwrite)
     processes.wait()
+    there = bool(folders_of_run(output))
     job = _prepare(nlp, stdout, processes)
     state: dict[str, Any] = {"step": -1, "results": [], "losses": {}, "words": 0}
-    if resume:
+    if resume and there:
         state = _load(job, output / RESUME)
+    elif resume:
+        job.write(Printer(no_print=True).info(f"Begins anew, as {output} has nothing to resume"))
     T = job.T
     seen = SeenWindows(nlp, processes)
     before_to_disk = create_before_to_disk_callback(T["before_to_disk"])
@@ -88,7 +100,7 @@ def train(
     log, finish_log = _open_log(job, stdout, stderr)
     last_step = state["step"]
     watch = _Watch(job, is_quiet=stdout.isatty())
-    is_over = resume and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
+    is_over = bool(state["results"]) and _is_over(state["results"], last_step, T["patience"], T["max_steps"])
     try:
         for step, (epoch, batch) in enumerate(_batches(job)):
             if is_over:

@@ -42,7 +42,7 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
         )
     if resume and overwrite:
         raise ValueError("--resume goes on with the run that --overwrite would replace: choose one.")
-    there = [name for name in RUN_FOLDERS if (output / name).exists()]
+    there = folders_of_run(output)
     if there and not resume and not overwrite:
         goes_on = (output / RESUME / _STATE).is_file()
         raise ValueError(
@@ -50,6 +50,11 @@ def check_output(output: Path, *, resume: bool, overwrite: bool) -> None:
             f"{'Go on with it (--resume), replace' if goes_on else 'It left no state to go on with: replace'} it "
             "(--overwrite), or choose another --output."
         )
+
+
+def folders_of_run(output: Path) -> list[str]:
+    """What an earlier run left in its output."""
+    return [name for name in RUN_FOLDERS if (output / name).exists()]
 
 
 def save_run_state(
@@ -81,8 +86,8 @@ def read_state(folder: Path, identity: Identity) -> dict[str, Any]:
     the states of all its processes."""
     if not (folder / _STATE).is_file():
         raise ValueError(
-            f"There is nothing to resume in {folder}: expected {_STATE}, which is written at each evaluation. "
-            "Start without --resume, or with --overwrite in its place where an earlier run is to be replaced."
+            f"There is nothing to resume in {folder}: expected {_STATE}, which is written at each evaluation. Give "
+            "--overwrite in the place of --resume to replace the earlier run."
         )
     state = torch.load(folder / _STATE, weights_only=True)
     if state.pop("version", None) != _VERSION:

@@ -61,6 +61,7 @@ def folder(tmp_path_factory):
     for name, text in CONFIGS.items():
         (folder / f"{name}.cfg").write_text(text)
     (folder / "no_docs").mkdir()
+    (folder / "left/model-best").mkdir(parents=True)
     (folder / "card.json").write_text(
         '{"name": "x", "version": "1.0", "description": "", "license": "", "sources": []}'
     )
@@ -105,7 +106,7 @@ MISTAKES = {
     f"{TRAIN} --training.max_steps x": "max_steps: Input should be a valid integer, but it is 'x'",
     f"{TRAIN} --paths.weights {{}}/nowhere": "nowhere",
     f"{TRAIN} --paths.weights {{}}/data.spacy": "data.spacy",
-    f"{TRAIN} --resume": "nothing to resume in",
+    f"{TRAIN} -o {{}}/left --resume": "nothing to resume in",
     f"{TRAIN} -o {{}}/latin1.txt": "latin1.txt is a file: expected a folder",
     f"{TRAIN} -o {{}}/latin1.txt/out": "latin1.txt is a file: expected a folder",
     f"{TRAIN} --foo": "No such option '--foo'",

@@ -3,6 +3,7 @@
 import io
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -289,9 +290,14 @@ def test_numbers_of_a_training(config_path, tmp_path, name, value, least):
         loop.train(init_nlp(config), tmp_path / "out")
 
 
-def test_nothing_to_resume(config_path, tmp_path):
-    with pytest.raises(ValueError, match=r"nothing to resume in .*resume: expected state\.pt.*without --resume"):
-        quiet(start(config_path), tmp_path, resume=True)
+def test_where_there_is_nothing_to_resume(config_path, tmp_path):
+    """So that a job that a cluster starts again, or for the first time, is one command."""
+    log = io.StringIO()
+    loop.train(start(config_path), tmp_path / "new", resume=True, stdout=log, stderr=io.StringIO())
+    assert f"Begins anew, as {tmp_path / 'new'} has nothing to resume" in " ".join(log.getvalue().split())
+    shutil.rmtree(tmp_path / "new" / "resume")
+    with pytest.raises(ValueError, match=r"nothing to resume in .*resume: expected state\.pt.*Give --overwrite"):
+        quiet(start(config_path), tmp_path / "new", resume=True)
 
 
 def test_other_optimizers_cannot_be_resumed(config_path, tmp_path):

@@ -100,10 +100,19 @@ def test_without_validation_the_last_epoch_counts(small_graph, tmp_path):
     assert not (tmp_path / "run" / BEST).exists()
 
 
+def test_where_there_is_nothing_to_resume(small_graph, tmp_path, capsys):
+    """So that a job that a cluster starts again, or for the first time, is one command."""
+    found = train_graph(small_graph, tmp_path / "new", SETTINGS, every=12, resume=True, progress=True)
+    assert f"Begins anew, as {tmp_path / 'new'} has nothing to resume." in capsys.readouterr().out
+    assert found["epoch"] == 12
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").touch()
+    with pytest.raises(ValueError, match="nothing was saved yet"):
+        train_graph(small_graph, tmp_path / "other", SETTINGS, resume=True)
+
+
 def test_runs_are_not_mixed(small_graph, tmp_path):
     run = tmp_path / "run"
-    with pytest.raises(ValueError, match="nothing was saved yet"):
-        train_graph(small_graph, run, SETTINGS, resume=True)
     train_graph(small_graph, run, SETTINGS, every=12)
     with pytest.raises(ValueError, match="is not empty"):
         train_graph(small_graph, run, SETTINGS, every=12)

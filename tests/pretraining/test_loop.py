@@ -210,9 +210,16 @@ def test_bfloat16(tmp_path):
     assert not same(model, train(tmp_path / "float32"))
 
 
-def test_what_cannot_be_resumed(tmp_path):
+def test_where_there_is_nothing_to_resume(tmp_path, capsys):
+    """So that a job that a cluster starts again, or for the first time, is one command."""
+    assert same(train(tmp_path / "new", resume=True), train(tmp_path / "whole"))
+    assert f"Begins anew, as {tmp_path / 'new'} has nothing to resume." in capsys.readouterr().err
+    (tmp_path / "new" / "resume" / "state.pt").unlink()
     with pytest.raises(ValueError, match=r"nothing to resume in .*expected state.pt"):
-        train(tmp_path / "run", resume=True)
+        train(tmp_path / "new", resume=True)
+
+
+def test_what_cannot_be_resumed(tmp_path):
     train(tmp_path / "run")
     with pytest.raises(ValueError, match="has the state of an earlier run: go on with --resume"):
         train(tmp_path / "run")

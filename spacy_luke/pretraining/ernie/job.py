@@ -44,9 +44,9 @@ def pretrain_ernie(
 ) -> tuple[ErnieCheckpoint | None, ErnieSource[Any]]:
     """Pretrain by an interpolated config, such as configs/ernie_pretrain.cfg.
 
-    resume: go on from OUTPUT/resume. gpu_id: -1 for the CPU. tell: gets the lines of the first checkpoint's report
-    before training. Raises ValueError for a wrong setting, and where a run would be lost. RETURNS: the checkpoint in
-    OUTPUT/model, None in processes that write nothing, and the training data's source.
+    resume: go on from OUTPUT/resume, if it is there. gpu_id: -1 for the CPU. tell: gets the lines of the first
+    checkpoint's report before training. Raises ValueError for a wrong setting, and where a run would be lost. RETURNS:
+    the checkpoint in OUTPUT/model, None in processes that write nothing, and the training data's source.
     """
     check_sections(config, _SECTIONS)
     _check(config)

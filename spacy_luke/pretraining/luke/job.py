@@ -47,8 +47,9 @@ def pretrain_luke(
 ) -> LukeCheckpoint | None:
     """Pretrain by an interpolated config, such as configs/pretrain_small.cfg.
 
-    resume: go on from where `output` was left. gpu_id: -1 for the CPU. Raises ValueError for a wrong setting, and where
-    a run would be lost. RETURNS: the checkpoint in OUTPUT/model, None in processes that write nothing.
+    resume: go on from where `output` was left, if anything is there. gpu_id: -1 for the CPU. Raises ValueError for a
+    wrong setting, and where a run would be lost. RETURNS: the checkpoint in OUTPUT/model, None in processes that write
+    nothing.
     """
     settings = read_settings(config)
     with join_processes(settings.parallel, gpu=gpu_id >= 0) as processes:
@@ -191,10 +192,15 @@ def _identify(
 
 
 def _check_finished(stages: Mapping[str, Stage], output: Path) -> None:
-    """ValueError where a stage that another one has followed would go on."""
+    """ValueError where a stage that another one has followed would go on, or begin anew."""
     names = list(stages)
     for name, following in zip(names, names[1:]):
-        if has_state(output / following) and has_state(output / name):
+        if has_state(output / following):
+            if not has_state(output / name):
+                raise ValueError(
+                    f"{output / following} has the state of a stage that began with what stage {name} had learned, but "
+                    f"of that {output / name} has nothing. Bring it back, or start anew in another folder."
+                )
             done, wanted = saved_steps(output / name), stages[name].loop.max_steps
             if done != wanted:
                 raise ValueError(

@@ -196,6 +196,7 @@ def test_a_corpus_without_known_entities(folder, tmp_path, make_vectors):
 
 
 def test_the_command_says_what_is_wrong(folder, tmp_path):
+    (tmp_path / "resume").mkdir()
     result = CliRunner().invoke(
         app, ["luke", "pretrain-ernie", str(LARGE), "-o", str(tmp_path), *as_arguments(overrides(folder)), "--resume"]
     )

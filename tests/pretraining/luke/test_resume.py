@@ -179,6 +179,12 @@ def test_what_may_not_change(stopped, folder, tmp_path, capsys, changes, expecte
         go_on(folder, stopped, tmp_path, capsys, **{"stages.all.max_steps": 12, **changes})
 
 
+def test_a_stage_without_its_state_does_not_begin_anew_before_one_that_went_on(stopped, folder, tmp_path, capsys):
+    left = shutil.copytree(stopped, tmp_path / "left", ignore=lambda path, names: {"new"} & set(names))
+    with pytest.raises(ValueError, match=r"all has the state of a stage that began with what stage new had learned"):
+        go_on(folder, left, tmp_path, capsys, **{"stages.all.max_steps": 12})
+
+
 def test_other_data_are_refused(stopped, folder, tmp_path, capsys):
     """Under the same path."""
     make_shards(tmp_path / "other", seed=5)
