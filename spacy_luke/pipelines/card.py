@@ -183,8 +183,10 @@ def _license_text(about: AboutPipeline) -> str:
 
 
 def _numbers(figure: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers alone, as meta.json has them."""
-    return {key: value for key, value in figure.items() if isinstance(value, int | float)}
+    """Numbers alone, as meta.json has them, also those of parts."""
+    parts = {key: _numbers(value) for key, value in figure.items() if isinstance(value, Mapping)}
+    numbers = {key: value for key, value in figure.items() if isinstance(value, int | float)}
+    return numbers | {key: own for key, own in parts.items() if own}
 
 
 def _size(folder: Path) -> int:

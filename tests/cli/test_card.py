@@ -125,7 +125,11 @@ def test_card(pipeline, files):
         "ents_f": 0.333,
         "words": 1234,
         "words_per_second": 2500.0,
+        "ents_per_type": {"PER": {"p": 1.0, "r": 0.5, "f": 0.667}},
+        "luke_ner_reliability": {"n": 40, "ece": 0.0625},
+        "luke_linker_reliability": {"n": 0},
     }
+    assert meta["performance"]["links"]["links"] == LINKS["links"]
     assert spacy.load(pipeline).meta["license"] == "CC BY-SA 4.0"  # it is a pipeline still
 
 
