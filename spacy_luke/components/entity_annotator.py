@@ -21,7 +21,7 @@ from ..kb.knowledge_base import EntityKB
 from ..stores.atomic import write_atomically
 from ..stores.opening import is_dump
 from ..text.forms import NAME_CASES, units
-from .factories import Configured, Setting, register
+from .factories import Configured, Setting, Values, register
 from .mentions import blocked_words, write_entities
 from .storage import BYTES_LIMIT
 
@@ -81,7 +81,7 @@ class EntityAnnotator(Configured, Pipe):
 
     def __init__(self, vocab: Vocab, name: str = "entity_annotator", **settings: Any) -> None:
         self.vocab, self.name = vocab, name
-        self.cfg: dict[str, Any] = {}
+        self.cfg = Values(type(self), {})
         self.configure(settings)
         if not self.label:
             raise ValueError(f"label of '{name}' must not be empty: spaCy takes an entity without label for none.")

@@ -21,8 +21,7 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Model
 
-from ..text.spelling import nearest
-from . import setting_errors as setting_errors  # so that errors about settings say what may be meant
+from .setting_errors import nearest_setting
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -69,14 +68,16 @@ class Setting(Generic[T]):
 
     def __set__(self, pipe: Any, value: T) -> None:
         """Raises ValueError for a value that the setting cannot have."""
-        self.check(value)
-        self._values(pipe)[self.name] = (
-            float(value) if type(self.default) is float and isinstance(value, int) else value
-        )
+        self._values(pipe)[self.name] = self.checked(value)
 
     def _values(self, pipe: Any) -> dict[str, Any]:
         values: dict[str, Any] = pipe.cfg
         return values
+
+    def checked(self, value: Any) -> Any:
+        """As it is kept. Raises ValueError for a value that the setting cannot have."""
+        self.check(value)
+        return float(value) if type(self.default) is float and isinstance(value, int) else value
 
     def fallback(self) -> T:
         """The value where none is given."""
@@ -122,6 +123,42 @@ class Function(Setting[T]):
         return made
 
 
+class Values(dict[str, Any]):
+    """`pipe.cfg`: the values of the settings of a component, and what it has learned. Raises ValueError for a value
+    that a setting cannot have, and for a new name that is none: `pipe.cfg["treshold"] = 0.8` would change nothing.
+
+    values: as they are, unchecked.
+    """
+
+    def __init__(self, owner: type, values: Mapping[str, Any]):
+        super().__init__(values)
+        self.owner = owner
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        settings = {key: x for key, x in settings_of(self.owner).items() if not isinstance(x, Function)}
+        if name in settings:
+            value = settings[name].checked(value)
+        elif name not in self and name not in getattr(self.owner, "learned", ()):
+            raise ValueError(f"{self.owner.__name__} has no setting {name!r}{nearest_setting(name, settings)}")
+        super().__setitem__(name, value)
+
+    def update(self, *others: Any, **named: Any) -> None:
+        for name, value in dict(*others, **named).items():
+            self[name] = value
+
+    def __ior__(self, other: Any) -> "Values":  # type: ignore[override,misc]
+        self.update(other)
+        return self
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.owner, dict(self))
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Scores of predicted Docs."""
@@ -151,7 +188,9 @@ class Configured:
         """Give all settings their values, or their defaults. Raises TypeError for what is no setting."""
         settings = settings_of(type(self))
         if unknown := sorted(set(values) - set(settings)):
-            raise TypeError(f"{type(self).__name__} has no setting {unknown[0]!r}{nearest(unknown[0], settings)}")
+            raise TypeError(
+                f"{type(self).__name__} has no setting {unknown[0]!r}{nearest_setting(unknown[0], settings)}"
+            )
         for name, setting in settings.items():
             setting.__set__(self, values[name] if name in values else setting.fallback())
 

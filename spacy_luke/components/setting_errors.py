@@ -5,7 +5,7 @@ the components, models and readers of this package its errors say instead what m
 `nlp.add_pipe`, `spacy.load`, `spacy train`. Errors about others' functions stay as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import signature
 
 from confection import ConfigValidationError
@@ -26,14 +26,15 @@ def wrong_settings(error: ConfigValidationError) -> Iterator[str]:
         place = [str(x) for x in [*parents, *wrong.get("loc", ())]]
         text = str(wrong.get("msg", ""))
         if text.startswith(_UNKNOWN):
-            text = f"there is no such setting{_nearest_setting(place[-1], set(_siblings(error)) - {place[-1]})}"
+            text = f"there is no such setting{nearest_setting(place[-1], set(_siblings(error)) - {place[-1]})}"
         elif "input" in wrong:
             text = f"{text}, but it is {wrong['input']!r}"
         yield f"{'.'.join(place)}: {text}"
 
 
-def _nearest_setting(name: str, known: set[str]) -> str:
+def nearest_setting(name: str, settings: Iterable[str]) -> str:
     """The end of the sentence; also of a setting that other components have."""
+    known = set(settings)
     others = {other: own for other, own in _MEANT.items() if own in known and other not in known}
     for other, own in others.items():
         if name != other and f"Is {other} meant" not in nearest(name, known | {other}):

@@ -64,7 +64,7 @@ def take_settings(about: dict[str, Any], configured: dict[str, Any], cfg: dict[s
         defaults = {key: x.default for key, x in inspect.signature(default).parameters.items()}
         changed = {key: [defaults.get(key), x] for key, x in about["learned"].items() if key not in learned}
     cfg.update(copy.deepcopy(configured))
-    cfg.update(learned)
+    dict.update(cfg, learned)  # unchecked, as earlier versions may have learned something else
     cfg.update({key: now for key, (before, now) in changed.items() if key in configured and configured[key] == before})
 
 

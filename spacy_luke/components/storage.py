@@ -26,7 +26,7 @@ from ..stores.digests import digest_bytes
 from ..stores.folder import MANIFEST, StoreFolder
 from ..vectors.store import EntityVectors
 from .encoder_checks import check_encoder, check_owner, saved_components
-from .factories import Configured, settings_of
+from .factories import Configured, Values, settings_of
 from .settings import changed_settings, check_fixed, pack_about, take_settings, unpack_about
 
 Opened = TypeVar("Opened", bound=StoreFolder)
@@ -61,7 +61,7 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
     def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, **settings: Any):
         super().__init__(vocab, model, name)
         declared = settings_of(type(self))
-        self.cfg.update({key: x for key, x in settings.items() if key not in declared})
+        self.cfg = Values(type(self), {key: x for key, x in settings.items() if key not in declared})
         self.configure({key: x for key, x in settings.items() if key in declared})
         self.configured = {key: copy.deepcopy(x) for key, x in self.cfg.items() if key not in self.learned}
 

@@ -84,7 +84,6 @@ def test_resume(run):
         (("--loss", "mse"), "loss must be one of"),
         (("--exclude", "train.tsv"), "expected `entity TAB entity`"),
         (("--valid", "absent.tsv"), "There is no file of triples absent.tsv"),
-        (("--resume",), "nothing was saved yet"),
         (("--dtype", "float8"), "dtype must be one of"),
         (("--every", "0"), "every must be 1 or more"),
     ],

@@ -1,5 +1,9 @@
 """A misspelt setting is answered with the nearest one, wherever it is given."""
 
+import copy
+import pickle
+import re
+
 import pytest
 import spacy
 from confection import ConfigValidationError
@@ -54,6 +58,39 @@ def test_in_a_config_and_on_loading(tmp_path):
 def test_of_a_class():
     with pytest.raises(TypeError, match=r"EntityAnnotator has no setting 'spans_ky'\. Is spans_key meant"):
         EntityAnnotator(Vocab(), spans_ky="sc")
+
+
+@pytest.mark.parametrize(
+    ("factory", "name", "value", "message"),
+    [
+        ("luke_linker", "treshold", 0.8, "LukeLinker has no setting 'treshold'. Is threshold meant?"),
+        ("luke_linker", "threshold", 80, "threshold must be from 0 to 1, but it is 80."),
+        ("luke_linker", "threshold", "0.8", "threshold must be from 0 to 1, but it is '0.8'."),
+        ("luke_ner", "threshold", 0.8, "Is none_bias meant? It is what this component has in the place of threshold."),
+        ("entity_annotator", "spans_ky", "sc", "Is spans_key meant?"),
+    ],
+)
+def test_in_cfg(factory, name, value, message):
+    pipe = spacy.blank("en").add_pipe(factory)
+    before = dict(pipe.cfg)
+    for change in (pipe.cfg.__setitem__, pipe.cfg.setdefault, lambda name, value: pipe.cfg.update({name: value})):
+        if name in pipe.cfg and change == pipe.cfg.setdefault:
+            continue
+        with pytest.raises(ValueError, match=re.escape(message)):
+            change(name, value)
+    assert pipe.cfg == before
+
+
+def test_cfg_is_copied_and_pickled_with_its_settings():
+    pipe = spacy.blank("en").add_pipe("luke_linker")
+    pipe.cfg |= {"threshold": 1}
+    for cfg in (copy.deepcopy(pipe.cfg), pickle.loads(pickle.dumps(pipe.cfg))):
+        assert cfg == pipe.cfg
+        assert isinstance(cfg["threshold"], float)
+        cfg["threshold"] = 0.5
+        with pytest.raises(ValueError, match="Is threshold meant"):
+            cfg["treshold"] = 0.5
+    assert pipe.cfg["threshold"] == 1.0
 
 
 def test_what_others_say_is_left_as_it_is():
