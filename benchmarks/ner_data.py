@@ -52,7 +52,7 @@ DATA_SETS: dict[str, DataSet] = {
         "wnut",
         train=Part("wnut17/wnut17train.conll", 800),
         dev=Part("wnut17/emerging.dev.conll"),
-        test=Part("wnut17/emerging.test.annotated", 900),
+        test=Part("wnut17/emerging.test.annotated"),
     ),
     "wikigold": DataSet(
         "conll2003",
