@@ -30,10 +30,18 @@ ROOT = Path(__file__).parents[1]
 PAGES = {str(path.relative_to(ROOT)): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
 TEXTS = {name: path.read_text(encoding="utf8") for name, path in PAGES.items()}
 BLOCKS = {name: re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL) for name, text in TEXTS.items()}
+
+
+def command_of(line):
+    """A line of a shell without its comment, but with the options that this names."""
+    line, _, comment = re.sub(r"^torchrun .*?-m spacy", "python -m spacy", line).partition("  #")
+    return " ".join([line.strip(), *re.findall(r"(?<!\S)--[a-z-]+", comment)])
+
+
 RUN = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # and what it prints
 SHELL = sorted(
     {
-        re.sub(r"^torchrun .*?-m spacy", "python -m spacy", line.split("  #")[0].strip())
+        command_of(line)
         for blocks in BLOCKS.values()
         for kind, block in blocks
         if kind == "bash"
