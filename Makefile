@@ -176,7 +176,7 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 
 lock:
 	rm -rf .venv-lock build && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install setuptools wheel ".[annotator]"
+	.venv-lock/bin/python -m pip install setuptools wheel .
 	( echo "# Every package that spacy_luke needs, pinned. Written by \`make lock\`; install with"; \
 	  echo "#   pip install -r requirements.lock && pip install --no-deps --no-build-isolation -e ."; \
 	  .venv-lock/bin/python -m pip freeze --all | $(PINS) ) > requirements.lock

@@ -30,7 +30,14 @@ from spacy_luke.kb.starter.places import COUNTRIES, read_table_lines
 
 SENTENCE = "She moved to {} in 1990."
 NAMES = ("Putin", "Obama", "Google", "New York", "the EU", "the FBI")
-PLAIN = ("He wrote about {} in 2015.", "{} was in the news again on Friday.", "Much has been said of {} since then.")
+PLAIN = (
+    "He wrote about {} in 2015.",
+    "{} was in the news again on Friday.",
+    "Much has been said of {} since then.",
+    "We talked about {}.",
+    "They like {}.",
+    "{}",
+)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 

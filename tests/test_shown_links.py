@@ -55,7 +55,7 @@ def test_the_report_counts_what_reaches_each_score():
         Link(1, "0-4", "LOC", 0.55, True, False),
     ]
     sets = {"one": {"gold": [2, 2], "links": [list(x) for x in links]}}
-    names = {"Ada": [0.5, 0.25, 0.0]}
+    names = {"Ada": [0.5, 0.25, 0.0, 0.0, 0.0, 0.0]}
     result = {"pipeline": "p", "threshold": 0.65, "countries": {"Georgia": ""}, "names": names, "sets": sets}
     lines = shown_links.make_report(result).splitlines()
     assert "| one | 2 | 2 | 50.0 % | 25.0 % | 1 | 1 |" in lines

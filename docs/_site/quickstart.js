@@ -39,7 +39,7 @@ function factsOf(rules, wanted, shape) {
     questions_task: has("questions"),
     asked: has("questions") || has("cloze"),
     given_entities: has("relations") && !has("ner"),
-    raw_dev: has("ner") && only("ner", "types", "relations"),
+    raw_dev: has("ner") && only("ner", "types", "relations") && !(has("relations") && shape.pairs),
     mixed: has("ner") && only("ner", "types"),
     sentencizer,
     shared,

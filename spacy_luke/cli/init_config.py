@@ -105,7 +105,11 @@ def init_config_cli(
     msg.good(f"{output}: {sum('=' in line and line[0] != '#' for line in text.splitlines() if line)} settings")
     if (unknown := unknown_words(_weights(wanted), parts.train, vocab)) is not None:
         msg.warn(f"{_weights(wanted)}: {unknown}")
-    _tell_cost(output, wanted, survey, timing)
+    try:
+        _tell_cost(output, wanted, survey, timing)
+    except Exception:  # what training would raise, too
+        output.unlink()
+        raise
     _tell_next(output, wanted, text)
 
 

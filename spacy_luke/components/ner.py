@@ -88,7 +88,7 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     proposal_threshold: Setting[float] = Setting(
         0.0,
         "with `spans_per_word`: least probability, by the proposing scorer, of spans that are encoded in predictions: "
-        "the higher, the faster. `spacy luke tune` finds the highest that costs no F1; 0: `spans_per_word` counts",
+        "the higher, the faster. `spacy luke tune` finds one that costs next to no F1; 0: `spans_per_word` counts",
         least=0,
         most=0.99,
     )

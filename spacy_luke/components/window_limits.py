@@ -86,8 +86,8 @@ class WindowSettings(Configured):
     )
     overlap: Setting[int] = Setting(
         128,
-        "least context in pieces, at most a quarter of a window, where a document (`one_way`) or a sentence is longer "
-        "than a window",
+        "room for context in pieces, at most a quarter of a window or 32, where a document (`one_way`) or a sentence "
+        "is longer than a window",
         least=1,
     )
 

@@ -74,7 +74,7 @@ def _read_lines(path: Path, *, progress: bool) -> Iterator[tuple[str, AnnotatedT
 def _told(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     what = "; ".join(f"{'.'.join(map(str, x['loc'])) or 'the line'}: {x['msg']}" for x in errors[:_SHOWN])
-    return f"expected a document in the form {FORMAT}, but {what}. `spacy luke apply` and the service write such."
+    return f"expected a document in the form {FORMAT}, but {what}. `spacy luke apply` writes such lines."
 
 
 def _checked(where: str, found: AnnotatedText) -> tuple[str, AnnotatedText]:

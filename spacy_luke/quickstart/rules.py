@@ -160,7 +160,9 @@ def facts_of(wanted: Wanted, shape: Shape) -> dict[str, Fact]:
         "questions_task": "questions" in tasks,
         "asked": asked,
         "given_entities": "relations" in tasks and "ner" not in tasks,
-        "raw_dev": tasks <= {"ner", "types", "relations"} and "ner" in tasks,
+        "raw_dev": tasks <= {"ner", "types", "relations"}
+        and "ner" in tasks
+        and not ("relations" in tasks and shape.pairs),
         "mixed": "ner" in tasks and tasks <= {"ner", "types"},
         "sentencizer": sentencizer,
         "shared": shared,

@@ -67,6 +67,7 @@ SHAPES = {
     "entities and types": (("types",), 1, ("ner", "types"), {"luke_encoder"}),
     "relations": (("relations",), 1, ("relations",), {"entities = true", "same_sentence"}),
     "pairs": (("relations", "pairs"), 1, ("relations",), {"pairs = true"}),
+    "pairs and entities": (("relations", "pairs"), 1, None, {"luke_encoder", "path = ${paths.dev}\npairs = true"}),
     "crossing": (("relations", "crossing"), 1, ("ner", "relations"), set()),
     "nested relations": (("nested", "crossing"), 1, ("ner", "relations"), {'"key":"inner"'}),
     "questions": (("questions",), 1, ("questions",), {"no_answer_threshold"}),
@@ -81,6 +82,7 @@ GIVEN = {
     "types": ["--gold-mentions"],
     "relations": ["--gold-entities"],
     "pairs": ["--gold-entities", "--gold-pairs"],
+    "pairs and entities": ["--gold-pairs"],
     "links": ["--gold-links"],
     "links by vectors": ["--gold-links"],
 }
@@ -229,6 +231,17 @@ def test_steps_are_timed(folder, tmp_path, monkeypatch):
     assert found
     assert load_config(tmp_path / "c.cfg")["training"]["max_epochs"] == 20
     assert int(found[2]) >= 20
+
+
+def test_a_config_that_cannot_be_trained_does_not_stay(folder, tmp_path, monkeypatch):
+    def fail(path, **settings):
+        raise ValueError(f"{path} has a fault.")
+
+    monkeypatch.setattr(init_config, "measure", fail)
+    data = folder / "flat.spacy"
+    arguments = ("luke", "init-config", tmp_path / "c.cfg", "--train", data, "--dev", data, "-e", folder / "tiny")
+    assert "No config was written." in run(*arguments, code=1)
+    assert not (tmp_path / "c.cfg").exists()
 
 
 @pytest.mark.parametrize(

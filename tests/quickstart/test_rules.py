@@ -36,6 +36,13 @@ def test_several_tasks_share_one():
     assert "lengths" not in found["corpora"]["train"]  # would leave the questions out
 
 
+def test_given_pairs_are_given_in_the_dev_data_too():
+    """Also beside entities, which luke_ner finds from the text alone."""
+    found = config(NER._replace(relations=9, relation_labels=2, pairs=20), "ner", "relations")["corpora"]
+    assert found["dev"] == {"@readers": "spacy-luke.GoldCorpus.v1", "path": "${paths.dev}", "pairs": True}
+    assert found["train"]["pairs"] is True
+
+
 def test_nested_entities():
     found = config(NER._replace(nested=True, spans_key="inner"), "ner")
     assert found["components"]["luke_ner"]["spans_key"] == "inner"
