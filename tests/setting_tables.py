@@ -176,9 +176,10 @@ def draw_components() -> str:
     lines = [
         "# Components",
         DRAWN + "All components with all settings. A setting is given in `nlp.add_pipe(name, config={...})`, in a "
-        "config's `[components.NAME]`, or in `spacy.load(path, config={...})`; afterwards by "
-        '`nlp.get_pipe(name).cfg["threshold"] = 0.8`. Names and values that no setting has are refused. What is '
-        "given in `[initialize]` is read once, by `nlp.initialize` and `train`.",
+        "config's `[components.NAME]`, or in `spacy.load(path, config={...})`; numbers, strings and lists afterwards "
+        'by `nlp.get_pipe(name).cfg["threshold"] = 0.8`, which refuses names and values that no setting has (but of '
+        "`paragraph_sentencizer` and `soft_textcat`, which are spaCy's), what a function makes by the attribute. What "
+        "is given in `[initialize]` is read once, by `nlp.initialize` and `train`.",
     ]
     for name in TOLD:
         lines += draw_component(points[name])

@@ -19,8 +19,8 @@ _SLOWEST = 1e-4  # seconds for a byte; a damaged trie may lead in a circle
 
 def find_unchecked(path: Path) -> Iterator[Path]:
     """The stores of version 1 among a file, or the files in a folder such as a pipeline's. Those of a knowledge base
-    are
-    none of them: its manifest has their digests."""
+    are none of them: its manifest has their digests."""
+    path = path.resolve()
     files = [path] if path.is_file() else sorted(x for x in path.rglob("*") if x.is_file() and not x.is_symlink())
     for file in files:
         with file.open("rb") as opened:

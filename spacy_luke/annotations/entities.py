@@ -102,7 +102,7 @@ def set_candidates_given(doc: Doc, rows: Iterable[Any] | None) -> None:
 
 class LinkEvidence(NamedTuple):
     """A mention, characters [start, end), and of each candidate what its score is made of: numbers that add up to the
-    logarithm of how much more likely it is than NIL."""
+    logarithm of how much more likely it is than NIL, or than the best where NIL is none."""
 
     start: int
     end: int

@@ -39,7 +39,9 @@ def apply_cli(
     gpu_ids: str | None = typer.Option(None, "--gpu-ids", "-g", help="GPUs that workers take in turn, such as 0,1"),
     engine: str = typer.Option("processes", help="processes of this machine, or ray: workers on a Ray cluster"),
     address: str | None = typer.Option(None, help="ray: address of the cluster; default: RAY_ADDRESS, or a new one"),
-    threads: int | None = typer.Option(None, min=1, help="Of a worker; default: OMP_NUM_THREADS, or cores / workers"),
+    threads: int | None = typer.Option(
+        None, min=1, help="Of a worker, not of --workers 0; default: OMP_NUM_THREADS, or cores / workers"
+    ),
     part_words: int = typer.Option(_DEFAULT.part_words, min=1, help="Words of a part, about"),
     part_documents: int = typer.Option(_DEFAULT.part_documents, min=1, help="Most documents of a part"),
     batch_words: int = typer.Option(

@@ -16,7 +16,9 @@ from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts
 def build_entity_vocab_cli(
     corpora: list[Path] = typer.Argument(..., help="Linked corpora, one a language (of build-corpus)"),
     output: Path = typer.Argument(..., help="Folder of the new vocabulary; an older one there is replaced"),
-    size: int = typer.Option(500_000, min=4, help="Rows in all, [PAD], [UNK] and [MASK] among them"),
+    size: int = typer.Option(
+        500_000, min=4, help="Rows in all, [PAD], [UNK] and [MASK] among them; a longer white list is taken whole"
+    ),
     min_count: int = typer.Option(0, min=0, help="Leave out entities with fewer links"),
     white_list: Path | None = typer.Option(None, help="File of titles that come first, one a line"),
     white_list_only: bool = typer.Option(False, "--white-list-only", help="Take no other entities"),

@@ -15,11 +15,14 @@ def card_cli(
         [], exists=True, dir_okay=False, help="JSON file of `evaluate` or benchmarks/ready.py; may be repeated"
     ),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder of a copy that gets the card; default: change this one"
+        None,
+        "--output",
+        "-o",
+        help="Folder of a copy that gets the card, an older one there is replaced; default: change this one",
     ),
 ) -> None:
     """Write README.md with what a pipeline finds, its scores, data, licences and limits into its folder,
-    LICENSES_SOURCES beside it, and name, licence, sources and scores into its meta.json. `spacy package` takes all of
-    them along."""
+    LICENSES_SOURCES beside it, and name, licence, sources and the scores of --metrics into its meta.json. `spacy
+    package` takes all of them along."""
     card = write_card(pipeline, read_about(about), metrics, output=output)
     msg.good(f"Saved the card to {(output or pipeline) / CARD}: {len(card.split()):,} words")

@@ -10,7 +10,7 @@ from ..pipelines.quantization import dequantize_pipeline
 
 def dequantize_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a trained pipeline whose encoder is int8"),
-    output: Path = typer.Argument(..., help="Folder of the new pipeline"),
+    output: Path = typer.Argument(..., help="Folder of the new pipeline; an older one there is replaced"),
 ) -> None:
     """Store the int8 encoders of a pipeline in float32, so that it can be trained further, and exported.
 

@@ -25,7 +25,9 @@ from wasabi.printer import Printer
 from ..stores.plain_text import not_utf8
 
 _HELP = "Show the whole traceback of an error"
-_RESUME = "What was saved in {} stays: the same command with --resume goes on from the last saved state."
+_RESUME = (
+    "What was saved in {} stays: the same command with --resume (no --overwrite) goes on from the last saved state."
+)
 _LONGEST = 4000  # characters of a message: some libraries print a whole config
 _FULL = {  # advice by the numbers of the system's errors
     errno.EFBIG: "Is the disk full, or the size of files limited?",

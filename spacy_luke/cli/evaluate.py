@@ -52,9 +52,10 @@ def evaluate_cli(
     pictures: Path | None = typer.Option(None, help="Report: folder for its charts as SVG and PNG"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
-    """Score every LUKE component on gold documents, as its task's official script counts. Questions are always given;
-    everything else is found by the pipeline itself, unless an option gives it. Settings of components may be others
-    than those that were saved: --components.luke_linker.split per_mention."""
+    """Score every LUKE component on gold documents, as its task's official script counts. Questions, queries, given
+    candidates and given entities of the data are always given; everything else is found by the pipeline itself, unless
+    an option gives it. Settings of components may be others than those that were saved: --components.luke_linker.split
+    per_mention."""
     asked = {"--against": against, "--log": log, "--pictures": pictures}
     if useless := [name for name, value in asked.items() if value is not None and html is None]:
         raise ValueError(f"{useless[0]} is of the report: give --html REPORT.html too.")
@@ -78,6 +79,11 @@ def evaluate_cli(
             msg.warn(note)
         if one.reliability is not None and one.reliability.n:
             show_table(("score", "mean", "right", "shown"), reliability_rows(one.reliability))
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(output) as temporary:
+            srsly.write_json(temporary, found.scores)
+        msg.good(f"Saved the scores to {output}")
     if html is not None:
         names = [pipeline, *([] if against is None else [against])]
         report = make_report(names, str(data), [found, *compared], training=training)
@@ -85,8 +91,3 @@ def evaluate_cli(
         msg.good(f"Open {html} in a browser to see the report")
         if pictures is not None:
             msg.good(f"{pictures}: {len(save_pictures(pictures_of(report), pictures))} pictures")
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(output) as temporary:
-            srsly.write_json(temporary, found.scores)
-        msg.good(f"Saved the scores to {output}")

@@ -23,7 +23,7 @@ EXAMPLES = {
     "graph": "python -m spacy luke graph applied graph --format neo4j",
     "build-mentions": "python -m spacy luke build-mentions enwiki-pages-articles.xml.bz2 mentions/en",
     "page-names": "python -m spacy luke page-names corpus/en/text mentions/en names.json --squad train-v1.1.json",
-    "build-kb": "python -m spacy luke build-kb kb entities.jsonl",
+    "build-kb": "python -m spacy luke build-kb entities.jsonl kb",
     "compact-kb": "python -m spacy luke compact-kb kb",
     "starter-kb": "python -m spacy luke starter-kb downloads kb",
     "build-vectors": "python -m spacy luke build-vectors entities.npy vectors/mine --names names.txt",

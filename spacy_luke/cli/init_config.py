@@ -69,7 +69,7 @@ def init_config_cli(
 ) -> None:
     """Write a config for your own data: it holds what differs from the defaults, each line with its reason, and trains
     at once. What no option says is asked, in a terminal. Data that are no .spacy files, or have no dev part, are
-    written to the folder corpus/NAME beside the config NAME.cfg."""
+    written to the folder corpus/NAME beside the config NAME.cfg: all, train and dev.spacy, older ones are replaced."""
     if output.exists() and not overwrite:
         raise ValueError(f"{output} is there already: choose another name, or replace it with --overwrite.")
     tasks = _check_options(task, encoder, machine)
@@ -100,6 +100,7 @@ def init_config_cli(
     )
     text = draft(wanted, survey.shape)
     output.parent.mkdir(parents=True, exist_ok=True)
+    older = output.read_bytes() if output.exists() else None
     with write_atomically(output) as temporary:
         temporary.write_text(_head(output, wanted) + text, encoding="utf8")
     msg.good(f"{output}: {sum('=' in line and line[0] != '#' for line in text.splitlines() if line)} settings")
@@ -108,7 +109,7 @@ def init_config_cli(
     try:
         _tell_cost(output, wanted, survey, timing)
     except Exception:  # what training would raise, too
-        output.unlink()
+        output.unlink() if older is None else output.write_bytes(older)
         raise
     _tell_next(output, wanted, text)
 

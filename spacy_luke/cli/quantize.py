@@ -14,7 +14,7 @@ from .terminal import show_table
 
 def quantize_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a trained pipeline"),
-    output: Path = typer.Argument(..., help="Folder of the new pipeline"),
+    output: Path = typer.Argument(..., help="Folder of the new pipeline; an older one there is replaced"),
     data: Path = typer.Option(
         ..., "--data", exists=True, help="Gold documents that both are scored on: .spacy, or a folder"
     ),

@@ -35,7 +35,10 @@ def tune_cli(
     calibrate: bool = typer.Option(True, help="Fit temperature and shift"),
     force: bool = typer.Option(False, "--force", help=f"Also where there are fewer than {LEAST} positives"),
     output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder of a new pipeline; default: change this one"
+        None,
+        "--output",
+        "-o",
+        help="Folder of a new pipeline, an older one there is replaced; default: change this one",
     ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:

@@ -28,7 +28,7 @@ class ReadsKnowledge(EncoderComponent):
     """The settings of what gives an ERNIE encoder the entities of Docs."""
 
     knowledge: Function[KnownGetter | None] = Function(
-        {"@misc": "spacy-luke.linked_ents.v1"}, "the known entities of a Doc, see above; `null`: none"
+        {"@misc": "spacy-luke.linked_ents.v1"}, "the known entities of a Doc; `null`: none"
     )
     alignment: Setting[str] = Setting(
         "characters",

@@ -165,10 +165,11 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
     ) -> None:
         """Load the checkpoint, fix the labels and make the head: the checkpoint's, where it has all labels.
 
-        labels: all labels, without a name for none; found in the examples where null. weights: a loader of a
-        checkpoint, such as spacy-luke.checkpoint.v1; null keeps what the encoder has. seed: of the head's fresh
-        parameters. bias_init: where the biases of a fresh head begin: "prior", the log-odds of the labels in the
-        training data, which saves steps; "zeros", as the papers' code, whose rates are too small to move them.
+        labels: all labels, without a name for none; found in the examples where null; a checkpoint whose head has all
+        of these brings its own, all of them. weights: a loader of a checkpoint, such as spacy-luke.checkpoint.v1; null
+        keeps what the encoder has. seed: of the head's fresh parameters. bias_init: where the biases of a fresh head
+        begin: "prior", the log-odds of the labels in the training data, which saves steps; "zeros", as the papers'
+        code, whose rates are too small to move them.
         """
         self.check_bias_init(bias_init)
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")

@@ -319,8 +319,8 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
         self, examples: Sequence[Example], *, nlp: Language | None = None, least: int = 0, calibrate: bool = True
     ) -> dict[str, float]:
         """Set the none_bias that gives the best F1 on examples, dev data never trained on, and the proposal_threshold
-        that costs none of it (see `best_settings`), in the config of `nlp` too (see `settle`); calibrate what is shown.
-        RETURNS: them and the F1. Raises ValueError for fewer than `least` gold entities."""
+        that costs next to none of it (see `best_settings`), in the config of `nlp` too (see `settle`); calibrate what
+        is shown. RETURNS: them and the F1. Raises ValueError for fewer than `least` gold entities."""
         read = [(x, read_scored_spans(x, spans_key=self.spans_key)) for x in examples]
         known = [(x, gold) for x, gold in read if gold is not None]
         golds = [gold for _, gold in known]

@@ -55,8 +55,8 @@ class LukeRelation(ThresholdClassifier):
     )
     tokens: Setting[str] = Setting(
         "pair",
-        '`one_way`: two entity tokens for each pair, that see each other; `"mention"`: two for each mention, as a head '
-        "and as a tail, however many pairs",
+        'of `one_way`, `"pair"`: two entity tokens for each pair, that see each other; `"mention"`: two for each '
+        "mention, as a head and as a tail, however many pairs",
         choices=_TOKENS,
     )
     mention_scores: Setting[bool] = Setting(

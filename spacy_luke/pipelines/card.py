@@ -78,8 +78,9 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
     """Write README.md and LICENSES_SOURCES into the folder of a saved pipeline, and name, version, licence, author,
     address, description, sources, scores, and the library that a linker needs, into its meta.json. RETURNS: the card.
 
-    metrics: JSON files with figures, in the order in which they are told. output: folder of a copy that is changed
-    instead. Raises ValueError where the folder holds no pipeline, or a file none.
+    metrics: JSON files with figures, in the order in which they are told; without any the scores there are kept.
+    output: folder of a copy that is changed instead. Raises ValueError where the folder holds no pipeline, or a file
+    none.
     """
     if not (folder / _META).is_file():
         raise ValueError(f"{folder} is no folder with a pipeline (no {_META}). Save one there first.")
@@ -97,7 +98,7 @@ def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, o
         "author": about.author or meta.get("author", ""),
         "url": about.url or meta.get("url", ""),
         "sources": [{"name": x.name, "url": x.url, "license": x.license, "author": ""} for x in about.sources],
-        "performance": {name: _numbers(figure) for name, figure in figures.items()},
+        "performance": {name: _numbers(x) for name, x in figures.items()} or meta.get("performance", {}),
     }
     if output is not None:
         check_replaceable(output)

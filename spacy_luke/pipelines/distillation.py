@@ -71,10 +71,11 @@ def distill(
     folder, lesson = output / _LESSON, None
     if not (resume and (folder / _TAUGHT).exists()):
         shutil.rmtree(folder, ignore_errors=True)
+        if gold is not None:  # first, as a lesson that is there is complete for --resume
+            folder.mkdir(parents=True)
+            (shutil.copytree if gold.is_dir() else shutil.copy)(gold, folder / _GOLD)
         lesson = write_lesson(large, read_texts(texts, large), folder / _TAUGHT, components=names, progress=progress)
         tell(lesson)
-        if gold is not None:
-            (shutil.copytree if gold.is_dir() else shutil.copy)(gold, folder / _GOLD)
     nlp = init_nlp(_for_student(config, large, names, corpus, folder), use_gpu=use_gpu)
     teachers = teachers_of(large)
     for name in names:

@@ -49,7 +49,7 @@ def quantize_pipeline(
     training chooses by. Raises
     ValueError where nothing can be scored, and where `output` holds something else than a pipeline.
     """
-    check_replaceable(output)
+    check_replaceable(output, pipeline)
     nlp, small = spacy.load(pipeline), spacy.load(pipeline)
     quantize(small, piece_steps)
     scores, small_scores = (_score(x, data, given) for x in (nlp, small))
@@ -96,7 +96,7 @@ def dequantize(nlp: Language) -> None:
 def dequantize_pipeline(pipeline: str, output: Path) -> None:
     """`dequantize` a saved pipeline (a folder or a name), and save it. Raises ValueError where `output` holds something
     else than a pipeline."""
-    check_replaceable(output)
+    check_replaceable(output, pipeline)
     nlp = spacy.load(pipeline)
     dequantize(nlp)
     save(nlp, output)

@@ -20,8 +20,11 @@ def save(nlp: Any, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         nlp.to_disk(temporary, exclude=list(exclude))
 
 
-def check_replaceable(folder: Path) -> None:
-    """Raises ValueError where a folder that would be replaced by a pipeline holds something else (no meta.json)."""
+def check_replaceable(folder: Path, source: str | None = None) -> None:
+    """Raises ValueError where a folder that would be replaced by a pipeline holds something else (no meta.json), or is
+    `source`, the pipeline that it is made of and that has more than the new one."""
+    if source is not None and folder.exists() and Path(source).exists() and folder.samefile(source):
+        raise ValueError(f"{folder} is the pipeline itself, of which something would be lost: choose another folder.")
     if folder.is_file() or (folder.is_dir() and not (folder / "meta.json").is_file() and any(folder.iterdir())):
         raise ValueError(
             f"{folder} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an empty "

@@ -45,7 +45,8 @@ def prepare_parts(
     FORMAT_NAMES, for files that are not .spacy. spans_key: the group that entities of converted files go to; None:
     doc.ents, or "sc" where they overlap. settings: of the format's reader, such as what becomes of mentions that do not
     begin and end with a word.
-    Raises ValueError for a missing format, and for data of which no part can be taken.
+    Raises ValueError for a missing format, for data of which no part can be taken, and where the parts would lie in the
+    folder that they are taken of.
     """
     if not 0 < share < 1:
         raise ValueError(f"The share of the documents that become the dev part must be between 0 and 1, not {share}.")
@@ -67,6 +68,11 @@ def prepare_parts(
     if dev:
         return Parts(files[0], files[1], tuple(made))
     paths = [folder / f"{name}{_SUFFIX}" for name in ("train", "dev")]
+    if files[0].is_dir() and folder.resolve().is_relative_to(files[0].resolve()):
+        raise ValueError(
+            f"The parts of {files[0]} would be written into it, to {folder}, and read again with it: give the config "
+            "another name, or the parts by --train and --dev."
+        )
     if files[0].resolve() in [path.resolve() for path in paths]:  # what is given stays
         paths = [folder / f"train-part{_SUFFIX}", folder / f"dev-part{_SUFFIX}"]
     sizes = _divide(files[0], paths, share=share, seed=seed)

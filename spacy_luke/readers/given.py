@@ -41,7 +41,7 @@ class GivenGold:
     pairs: whether it is given the pairs of mentions that relations are asked of, without the relations.
     questions: whether it is given questions and queries, without the answers.
     knowledge: whether it is given doc._.luke_knowledge, the given entities.
-    links: whether it is given the mentions that are linked, without their entities.
+    links: whether it is given doc.ents, the mentions of links, without their entities.
     """
 
     sentences: bool = True

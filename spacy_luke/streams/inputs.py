@@ -82,8 +82,8 @@ class Inputs:
 def find_inputs(
     sources: Sequence[str | Path], *, format: str | None = None, fields: InputFields = InputFields()
 ) -> Inputs:
-    """Files and folders, or "-" for standard input. format: one of FORMATS; None: as the suffix of a file says, JSON
-    lines of standard input.
+    """Files and folders, or "-" for standard input. format: one of INPUT_FORMATS; None: as the suffix of a file says,
+    JSON lines of standard input.
 
     Folders are read in the order of the paths in them, all files of the formats, hidden ones left out. ValueError where
     a source is not there, its format is not known, or a folder has no such file.

@@ -23,7 +23,7 @@ def make_console_logger(progress_bar: bool = True, output_file: str | Path | Non
     components that have no loss of their own, such as luke_encoder.
 
     progress_bar: of the steps until the next evaluation; there is none where the output goes to a file.
-    output_file: gets the same as lines of JSON; an older one is replaced.
+    output_file: gets the same as lines of JSON; an older one is replaced, also where a killed training goes on.
     """
 
     def set_up(

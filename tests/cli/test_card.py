@@ -133,6 +133,15 @@ def test_card(pipeline, files):
     assert spacy.load(pipeline).meta["license"] == "CC BY-SA 4.0"  # it is a pipeline still
 
 
+def test_without_figures_those_of_training_stay(pipeline, files, tmp_path):
+    (about,) = files(about=ABOUT)
+    nlp = spacy.load(pipeline)
+    nlp.meta["performance"] = {"ents_f": 0.5}
+    nlp.to_disk(tmp_path / "trained")
+    write_card(tmp_path / "trained", read_about(about), [])
+    assert srsly.read_json(tmp_path / "trained/meta.json")["performance"] == {"ents_f": 0.5}
+
+
 def test_it_tells_of_the_components_that_are_there(pipeline, files, tmp_path):
     components = {"luke_ner": "They are calibrated.", "luke_linker": "They are linked."}
     about, metrics = files(about=ABOUT | {"components": components}, figures=SCORES)

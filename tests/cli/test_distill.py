@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.annotations import get_taught
+from spacy_luke.pipelines import distillation
 from spacy_luke.readers.docbin import write_docbin
 from tests.components.recognised import LABELS, trained
 from tests.tiny import SENTENCES
@@ -89,6 +90,18 @@ def test_with_gold_and_on_again(folder, tmp_path):
     code, text = distill(folder, output, "--training.max_steps", 4, "--resume")
     assert code == 0, text
     assert "It has read" not in text
+
+
+def test_a_lesson_that_is_there_has_its_gold(folder, tmp_path, monkeypatch):
+    """Or a run that was killed before the gold was copied would go on without it."""
+
+    def fail(*args, **kwargs):
+        raise ValueError("stopped")
+
+    monkeypatch.setattr(distillation, "write_lesson", fail)
+    code, _ = distill(folder, tmp_path / "out")
+    assert code == 1
+    assert list(lesson(tmp_path / "out")) == ["gold"]
 
 
 def test_with_a_config_of_init_config(folder, tmp_path):

@@ -297,4 +297,6 @@ def test_what_control_c_leaves(capsys, goes_on):
     with pytest.raises(KeyboardInterrupt):
         with_one_message(stopped_run if goes_on else stopped, failed="")(traceback=False, output=Path("runs/a"))
     told = " ".join(capsys.readouterr().out.split())
-    assert ("What was saved in runs/a stays: the same command with --resume goes on" in told) == goes_on
+    assert (
+        "What was saved in runs/a stays: the same command with --resume (no --overwrite) goes on" in told
+    ) == goes_on

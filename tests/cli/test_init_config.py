@@ -242,6 +242,9 @@ def test_a_config_that_cannot_be_trained_does_not_stay(folder, tmp_path, monkeyp
     arguments = ("luke", "init-config", tmp_path / "c.cfg", "--train", data, "--dev", data, "-e", folder / "tiny")
     assert "No config was written." in run(*arguments, code=1)
     assert not (tmp_path / "c.cfg").exists()
+    (tmp_path / "c.cfg").write_text("mine")
+    run(*arguments, "--overwrite", code=1)
+    assert (tmp_path / "c.cfg").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,16 @@ def test_files_that_are_there_stay(tmp_path):
     assert (third.train.name, third.dev.name) == ("train-part.spacy", "dev-part.spacy")
 
 
+def test_parts_are_not_written_into_what_they_are_taken_of(tmp_path):
+    data = write_jsonl(tmp_path / "data.jsonl")
+    first = prepare_parts([data], [data], tmp_path / "corpus" / "my", format="jsonl")
+    before = first.train.read_bytes()
+    for folder in (tmp_path / "corpus", tmp_path / "corpus" / "my"):
+        with pytest.raises(ValueError, match=r"would be written into it, to .*give the config another name"):
+            prepare_parts([folder], [], tmp_path / "corpus" / "my")
+    assert first.train.read_bytes() == before
+
+
 def test_entities_inside_others_go_to_a_group(tmp_path):
     data = write_jsonl(tmp_path / "data.jsonl", [(0, 8, "ORG"), (0, 3, "PER")])
     parts = prepare_parts([data], [data], tmp_path / "corpus", format="jsonl")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...stores.atomic import write_atomically
 from ..build import BuiltKB, build_kb
+from ..files import KB
 from .catalogue import Catalogue, Known, weigh_names
 from .freebase import add_freebase
 from .items import Codex, add_descriptions, add_fewrel, add_slice, read_codex
@@ -39,6 +40,7 @@ def build_starter_kb(sources: Path, folder: Path, *, most: int | None = None) ->
     entities, the best known; None: all. ValueError for a source that is not as expected."""
     if not sources.is_dir():
         raise ValueError(f"Expected a folder with sources at {sources}, but there is none.")
+    KB.check_replaceable(folder)
     catalogue, absent = collect_entities(sources)
     table = folder.with_name(f"{folder.name}.jsonl")
     if most is not None and most < len(catalogue):
