@@ -65,7 +65,7 @@ DATA_SETS: dict[str, DataSet] = {
         "genia",
         train=Part("genia_nested_devtest/genia.dev.iob2", 600),
         dev=Part("genia_nested_devtest/genia.dev.iob2", skip=1369),
-        test=Part("genia_nested_devtest/genia.test.iob2", 700),
+        test=Part("genia_nested_devtest/genia.test.iob2"),
         nested=True,
     ),
 }

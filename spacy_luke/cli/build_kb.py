@@ -25,7 +25,7 @@ def build_kb_cli(
     ),
     output: Path = typer.Argument(..., help="Folder of the knowledge base; an older one there is replaced"),
     add_to: Path | None = typer.Option(
-        None, help="A knowledge base whose entities and names are taken over; counts of names given again are added"
+        None, help="A knowledge base whose entities and names are taken over, counts added up; may be the output itself"
     ),
     replace: bool = typer.Option(
         False,
