@@ -61,6 +61,14 @@ def sums_of_draws(counts_DX: NDArray[Any], draws: int = 1000) -> NDArray[Any]:
     return sums
 
 
+def interval_of_share(counts_D2: NDArray[Any], draws: int = 1000) -> tuple[float, float]:
+    """95 %, in percent, of the share of what is right in what is shown, over documents. counts_D2: both of each."""
+    sums = sums_of_draws(counts_D2, draws)
+    sums = sums[sums[:, 1] > 0]
+    low, high = np.quantile(100 * sums[:, 0] / sums[:, 1], [0.025, 0.975])
+    return float(low), float(high)
+
+
 def write_report(name: str, result: dict[str, Any], report: str) -> None:
     """results/NAME.json and results/NAME.md; the report is printed too."""
     RESULTS.mkdir(exist_ok=True)

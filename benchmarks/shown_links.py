@@ -19,12 +19,12 @@ sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 import numpy as np
 import spacy
 from machine import describe_machine
-from measuring import data_parser, share, sums_of_draws, title_of, write_report
-from ready_linker import is_unseen, read_examples, there
+from measuring import data_parser, interval_of_share, share, title_of, write_report
+from ready_linker import is_unseen, judge_shown, read_examples, there
 from spacy.language import Language
 from spacy.training import Example
 
-from spacy_luke.annotations import LINKS, NIL
+from spacy_luke.annotations import NIL
 from spacy_luke.kb.starter.peoples import is_people
 from spacy_luke.kb.starter.places import COUNTRIES, read_table_lines
 
@@ -100,14 +100,12 @@ def find_links(linker: Any, examples: Sequence[Example]) -> dict[str, Any]:
     linker.set_annotations(docs, linker.predict(docs))
     found, known = [], []
     for i, example in enumerate(examples):
-        gold = {(x.start, x.end): x.kb_id_ for x in example.reference.spans[LINKS] if x.kb_id_ != NIL}
-        known.append(len(gold))
-        for span in example.predicted.ents:
-            if span.kb_id_ not in ("", NIL):
-                right = gold.get((span.start, span.end)) == span.kb_id_
-                place = f"{span.start_char}-{span.end_char}"
-                score = round(span._.luke_candidates[0].score, 4)
-                found.append(Link(i, place, span.label_, score, right, is_people(span.text)))
+        gold, shown = judge_shown(example)
+        known.append(gold)
+        for span, right in shown:
+            place = f"{span.start_char}-{span.end_char}"
+            score = round(span._.luke_candidates[0].score, 4)
+            found.append(Link(i, place, span.label_, score, right, is_people(span.text)))
     return {"gold": known, "links": found}
 
 
@@ -175,10 +173,7 @@ def interval(parts: Sequence[tuple[Sequence[int], Sequence[Link]]]) -> tuple[flo
         for x in links:
             own[x.text] += (x.right, 1)
         counts.append(own)
-    sums = sums_of_draws(np.concatenate(counts))
-    sums = sums[sums[:, 1] > 0]
-    low, high = np.quantile(100 * sums[:, 0] / sums[:, 1], [0.025, 0.975])
-    return float(low), float(high)
+    return interval_of_share(np.concatenate(counts))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 import numpy as np
 import spacy
 from machine import describe_machine
-from measuring import data_parser, share, sums_of_draws, title_of, write_report
+from measuring import data_parser, interval_of_share, share, title_of, write_report
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -143,10 +143,7 @@ def interval(judged: Sequence[Shown], sentences: int) -> tuple[float, float]:
     counts = np.zeros((sentences, 2))
     for x in judged:
         counts[x.sentence] += (bool(x.told), 1)
-    sums = sums_of_draws(counts, DRAWS)
-    sums = sums[sums[:, 1] > 0]
-    low, high = np.quantile(100 * sums[:, 0] / sums[:, 1], [0.025, 0.975])
-    return float(low), float(high)
+    return interval_of_share(counts, DRAWS)
 
 
 if __name__ == "__main__":

@@ -220,14 +220,11 @@ def score_shown(examples: Sequence[Example]) -> dict[str, Any]:
     labels: dict[str, list[int]] = {}
     counts = np.zeros((len(examples), 3), dtype=np.int64)  # right, shown, gold
     for count, example in zip(counts, examples, strict=True):
-        gold = {(x.start, x.end): x.kb_id_ for x in example.reference.spans[LINKS] if x.kb_id_ != NIL}
-        count[2] = len(gold)
-        for span in example.predicted.ents:
-            if span.kb_id_ not in ("", NIL):
-                right = gold.get((span.start, span.end)) == span.kb_id_
-                count[:2] += right, 1
-                label = labels.setdefault(span.label_, [0, 0])
-                label[0], label[1] = label[0] + right, label[1] + 1
+        count[2], shown = judge_shown(example)
+        for span, right in shown:
+            count[:2] += right, 1
+            label = labels.setdefault(span.label_, [0, 0])
+            label[0], label[1] = label[0] + right, label[1] + 1
     scores = score_links(examples)
     drawn = np.random.default_rng(0).integers(0, len(counts), (DRAWS, len(counts)))
     right_D, shown_D, gold_D = np.maximum(counts[drawn].sum(1), 1).T
@@ -241,6 +238,13 @@ def score_shown(examples: Sequence[Example]) -> dict[str, Any]:
         "gold": int(counts[:, 2].sum()),
         "labels": dict(sorted(labels.items())),
     }
+
+
+def judge_shown(example: Example) -> tuple[int, list[tuple[Span, bool]]]:
+    """How many gold mentions have an entity of the knowledge base; and the linked mentions, and whether rightly."""
+    gold = {(x.start, x.end): x.kb_id_ for x in example.reference.spans[LINKS] if x.kb_id_ != NIL}
+    linked = [x for x in example.predicted.ents if x.kb_id_ not in ("", NIL)]
+    return len(gold), [(x, gold.get((x.start, x.end)) == x.kb_id_) for x in linked]
 
 
 def _percent(share: float | None) -> float:

@@ -67,8 +67,8 @@ class Setting(Generic[T]):
         return self if pipe is None else self._values(pipe)[self.name]
 
     def __set__(self, pipe: Any, value: T) -> None:
-        """Raises ValueError for a value that the setting cannot have."""
-        self._values(pipe)[self.name] = self.checked(value)
+        """Raises ValueError for a value that the setting cannot have: `Values` checks it."""
+        self._values(pipe)[self.name] = value
 
     def _values(self, pipe: Any) -> dict[str, Any]:
         values: dict[str, Any] = pipe.cfg
@@ -114,6 +114,10 @@ class Function(Setting[T]):
     def __init__(self, default: dict[str, Any] | None, about: str):
         super().__init__(default, about)  # type: ignore[arg-type]  # what the block makes is a T
 
+    def __set__(self, pipe: Any, value: T) -> None:
+        self.check(value)
+        super().__set__(pipe, value)
+
     def _values(self, pipe: Any) -> dict[str, Any]:
         values: dict[str, Any] = vars(pipe)
         return values
@@ -133,13 +137,13 @@ class Values(dict[str, Any]):
     def __init__(self, owner: type, values: Mapping[str, Any]):
         super().__init__(values)
         self.owner = owner
+        self._settings = {key: x for key, x in settings_of(owner).items() if not isinstance(x, Function)}
 
     def __setitem__(self, name: str, value: Any) -> None:
-        settings = {key: x for key, x in settings_of(self.owner).items() if not isinstance(x, Function)}
-        if name in settings:
-            value = settings[name].checked(value)
+        if name in self._settings:
+            value = self._settings[name].checked(value)
         elif name not in self and name not in getattr(self.owner, "learned", ()):
-            raise ValueError(f"{self.owner.__name__} has no setting {name!r}{nearest_setting(name, settings)}")
+            raise ValueError(f"{self.owner.__name__} has no setting {name!r}{nearest_setting(name, self._settings)}")
         super().__setitem__(name, value)
 
     def update(self, *others: Any, **named: Any) -> None:

@@ -43,8 +43,8 @@ def train_graph(
 
     every: epochs between two validations, each followed by saving the state. The vectors are those of the best
     validation MRR, or of the last epoch without validation triples; `test` is reported for these alone. Entities that
-    no training triple names are not in the store. resume: go on from the folder's state, if there is
-    one, as if there had been no pause.
+    no training triple names are not in the store. resume: go on from the folder's state, if there is one,
+    as if there had been no pause.
     """
     if every < 1:
         raise ValueError(f"every must be 1 or more, but it is {every}.")
