@@ -85,9 +85,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
         super().__init__(*args, **settings)
         self.listener_map: dict[str, list[Model[Any, Any]]] = {}
         self.former = self.name  # what it was called before it was renamed
-        self.encoder.sharing = SharedEncoder(
-            self.encoder, self.name, pieces=self.shared_pieces, max_window=self.max_window
-        )
+        self.encoder.sharing = SharedEncoder(self.encoder, self.name, self.cfg)
         self.model.attrs["replace_listener"] = refuse_copy
 
     @property

@@ -6,8 +6,9 @@ N packed pieces, D model width, H heads, K head width.
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,20 +72,23 @@ class WordCache:
     Threads may use it at once: what is held is looked up and changed under a lock, windows are encoded outside of it,
     so that two threads may encode the same one. A forked child begins with nothing.
 
-    capacity: pieces that are held on a CPU, see `times_at_once`; 0: none.
+    settings: of the component that stores the encoder, as they are at any time.
     """
 
-    def __init__(self, capacity: int):
-        self.capacity = capacity
+    def __init__(self, settings: Mapping[str, Any]):
+        self.settings = settings
         self.encoded = 0  # pieces, since the beginning
         self.reused = 0
         self._held = _Held(os.getpid())
 
-    def __reduce__(self) -> "tuple[type[WordCache], tuple[int]]":
-        return WordCache, (self.capacity,)
+    def __reduce__(self) -> "tuple[type[WordCache], tuple[Mapping[str, Any]]]":
+        return WordCache, (self.settings,)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "WordCache":
-        return WordCache(self.capacity)
+    @property
+    def capacity(self) -> int:
+        """Pieces that are held on a CPU, see `times_at_once`; 0: none."""
+        pieces: int = self.settings["shared_pieces"]
+        return pieces
 
     @property
     def held(self) -> int:

@@ -35,7 +35,7 @@ What can come otherwise:
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -77,20 +77,19 @@ class Share:
 class SharedEncoder:
     """What belongs to sharing an encoder, and to no component alone.
 
-    shim: the encoder's. owner: name of the component that stores it, and of its state in an optimizer. max_window:
-    pieces of a window that the owner sets for all; None: not set. cache: word states that components share in
+    shim: the encoder's. owner: name of the component that stores it, and of its state in an optimizer. cache: word states that components share in
     predictions. learning: whether the encoder learns in the update that is under way. shares: by the components' names;
     sums: gradients of spaCy's components, which are not averaged, by the parameters' names. pending: the pass that
     listeners have not all given a gradient for. replaced: whether other values stand in place of the parameters.
     knows_words: whether the words of training data were looked for in the encoder's vocabulary.
     """
 
-    def __init__(self, shim: TorchShim[nn.Module], owner: str, *, pieces: int, max_window: int | None = None):
-        """pieces: that the cache may hold."""
+    def __init__(self, shim: TorchShim[nn.Module], owner: str, settings: Mapping[str, Any]):
+        """settings: of the owner, as they are at any time."""
         self.shim = shim
         self.owner = owner
-        self.max_window = max_window
-        self.cache = WordCache(pieces)
+        self.settings = settings
+        self.cache = WordCache(settings)
         self.learning = True
         self.shares: dict[str, Share] = {}
         self.sums: dict[str, Tensor] = {}
@@ -101,6 +100,12 @@ class SharedEncoder:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_examples": None, "shares": {}, "sums": {}, "pending": None}
+
+    @property
+    def max_window(self) -> int | None:
+        """Pieces of a window that the owner sets for all; None: not set."""
+        chosen: int | None = self.settings["max_window"]
+        return chosen
 
     # ---- an update
 

@@ -148,7 +148,7 @@ def test_an_encoder_that_does_not_learn(attention):
     """Its gradients are not computed, its dropout is off, and its words may be those of another component."""
     model, items = make_model(attention), make_items()
     shim = model.layers[0].shims[0]
-    shim.sharing = SharedEncoder(shim, "luke_encoder", pieces=1000)
+    shim.sharing = SharedEncoder(shim, "luke_encoder", {"shared_pieces": 1000})
     shim.sharing.learning = False
     shim.set_dropout(0.5)
     with torch.no_grad():

@@ -43,7 +43,7 @@ def test_threads(name, tmp_path):
     make, make_doc, words = MAKERS[name]
     nlp = make(tmp_path)
     if name == "shared":
-        nlp.get_pipe("luke_encoder").sharing.cache.capacity = 150  # so that windows are forgotten
+        nlp.get_pipe("luke_encoder").cfg["shared_pieces"] = 150  # so that windows are forgotten
     equal_in_threads(nlp, make_doc, random_texts(6, words), pipe=name == "shared")
     if name == "shared":
         check_cache(nlp)
@@ -54,7 +54,7 @@ def test_threads(name, tmp_path):
 def test_threads_of_many_texts(capacity, n, tmp_path):
     """8 threads, up to 100 texts each, through all components on one encoder."""
     nlp = make_all(tmp_path)
-    nlp.get_pipe("luke_encoder").sharing.cache.capacity = capacity
+    nlp.get_pipe("luke_encoder").cfg["shared_pieces"] = capacity
     equal_in_threads(nlp, asked, random_texts(n))
     if capacity:
         check_cache(nlp)

@@ -182,7 +182,9 @@ def test_components_that_share_an_encoder():
     nlp.get_pipe("luke_typer").cfg["max_window"] = 50
     assert [part.window_size(learning=False) for part in parts] == [100, 100, 50, 100]
     nlp.get_pipe("luke_typer").cfg["max_window"] = None
-    nlp.get_pipe("luke_encoder").cfg["max_window"] = parts[0].encoder.sharing.max_window = None
+    nlp.get_pipe("luke_encoder").cfg["max_window"] = 80
+    assert [part.window_size(learning=False) for part in parts] == [80] * 4
+    nlp.get_pipe("luke_encoder").cfg["max_window"] = None
     optimizer = nlp.create_optimizer()
     nlp.update(examples, sgd=optimizer, exclude=["luke_encoder", "luke_typer", "luke_relation"])
     assert SEEN not in parts[0].encoder.settings  # frozen, it learns nothing

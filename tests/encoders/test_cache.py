@@ -29,7 +29,7 @@ def make_shim(capacity=1000, seed=0):
     model = build_luke_encoder(train_precision="float32")
     shim = model.shims[0]
     shim.create({"config": CONFIG.to_dict()})
-    shim.sharing = SharedEncoder(shim, "luke_encoder", pieces=capacity)
+    shim.sharing = SharedEncoder(shim, "luke_encoder", {"shared_pieces": capacity})
     return model, shim
 
 

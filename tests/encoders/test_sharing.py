@@ -38,7 +38,7 @@ def sharing():
     torch.manual_seed(0)
     shim = EncoderShim(Luke())
     shim.create({"config": CONFIG.to_dict()})
-    shim.sharing = SharedEncoder(shim, "luke_encoder", pieces=100)
+    shim.sharing = SharedEncoder(shim, "luke_encoder", {"shared_pieces": 100})
     return shim.sharing
 
 
