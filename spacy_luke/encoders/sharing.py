@@ -77,11 +77,12 @@ class Share:
 class SharedEncoder:
     """What belongs to sharing an encoder, and to no component alone.
 
-    shim: the encoder's. owner: name of the component that stores it, and of its state in an optimizer. cache: word states that components share in
-    predictions. learning: whether the encoder learns in the update that is under way. shares: by the components' names;
-    sums: gradients of spaCy's components, which are not averaged, by the parameters' names. pending: the pass that
-    listeners have not all given a gradient for. replaced: whether other values stand in place of the parameters.
-    knows_words: whether the words of training data were looked for in the encoder's vocabulary.
+    shim: the encoder's. owner: name of the component that stores it, and of its state in an optimizer. cache: word
+    states that components share in predictions. learning: whether the encoder learns in the update that is under
+    way. shares: by the components' names; sums: gradients of spaCy's components, which are not averaged, by the
+    parameters' names. pending: the pass that listeners have not all given a gradient for. replaced: whether other
+    values stand in place of the parameters. knows_words: whether the words of training data were looked for in the
+    encoder's vocabulary.
     """
 
     def __init__(self, shim: TorchShim[nn.Module], owner: str, settings: Mapping[str, Any]):
