@@ -22,7 +22,9 @@ from .terminal import show_heading
 def annotate_cli(
     pipeline: str = typer.Argument(..., help="Folder or name of a pipeline"),
     text: Path = typer.Argument(..., help="File with text, in UTF-8; - for standard input"),
-    output: Path | None = typer.Option(None, "--output", "-o", help="HTML page that shows all in the text"),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", dir_okay=False, help="HTML page that shows all in the text"
+    ),
     question: list[str] = typer.Option([], "--question", "-q", help="A question for luke_qa; may be repeated"),
     query: list[str] = typer.Option([], "--query", help="A sentence with @placeholder for luke_cloze; may be repeated"),
     rows: int = typer.Option(30, min=0, help="Rows of a table here; the page has all"),

@@ -31,7 +31,7 @@ def evaluate_cli(
     gold_mentions: bool = GOLD_MENTIONS,
     gold_pairs: bool = GOLD_PAIRS,
     gold_links: bool = GOLD_LINKS,
-    output: Path | None = typer.Option(None, "--output", "-o", help="JSON file for the scores"),
+    output: Path | None = typer.Option(None, "--output", "-o", dir_okay=False, help="JSON file for the scores"),
     component: str | None = typer.Option(None, help="Score this component only"),
     labels: str | None = typer.Option(
         None,
@@ -43,7 +43,10 @@ def evaluate_cli(
     ),
     rows: int = typer.Option(50, min=0, help="Most labels of a table here; the JSON file has all"),
     html: Path | None = typer.Option(
-        None, "--html", help="Report as one HTML file: intervals, confusion, thresholds, calibration, errors"
+        None,
+        "--html",
+        dir_okay=False,
+        help="Report as one HTML file: intervals, confusion, thresholds, calibration, errors",
     ),
     against: str | None = typer.Option(None, help="Report: folder or name of a second pipeline, to be compared"),
     log: Path | None = typer.Option(

@@ -19,7 +19,7 @@ def probe_cli(
     near: list[str] = typer.Option([], help="Show the neighbours of this entity; default: of each mention's first one"),
     top: int = typer.Option(10, min=1, help="Entities in a list"),
     hide: bool = typer.Option(False, "--hide", help="Mask the words of the mentions, too"),
-    output: Path | None = typer.Option(None, "--output", "-o", help="HTML page that shows the same"),
+    output: Path | None = typer.Option(None, "--output", "-o", dir_okay=False, help="HTML page that shows the same"),
 ) -> None:
     """Predict the entities of masked mentions, and list the nearest entities in the table."""
     answers = Probe(read_checkpoint(find_source(checkpoint))).ask(text, near=near, top=top, hide=hide)
