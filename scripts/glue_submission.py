@@ -1,9 +1,11 @@
 """Files for the leaderboard of GLUE (gluebenchmark.com): what pipelines say of the test parts, index and prediction.
 
     python scripts/glue_submission.py MODELS DATA OUTPUT [--gpu-id -1]
+    python scripts/glue_submission.py MODEL DATA OUTPUT --task mrpc [--gpu-id -1]
 
 MODELS/TASK/model-last is asked about DATA/TASK/test.tsv, for each task that has both; that of mnli also about
-DATA/mnli/test_mismatched.tsv and DATA/ax/test.tsv. What cannot be written is said.
+DATA/mnli/test_mismatched.tsv and DATA/ax/test.tsv. With --task MODEL is asked, about the test parts of this task that
+are there. What cannot be written is said.
 """
 
 import argparse
@@ -54,11 +56,11 @@ def write_file(nlp: Language, task: str, test: Path, path: Path) -> None:
     print(f"{path}: {len(lines) - 1:,} predictions", flush=True)
 
 
-def write_files(models: Path, data: Path, output: Path) -> list[str]:
-    """RETURNS: the files that are written, without .tsv."""
+def write_files(models: Mapping[str, Path], data: Path, output: Path) -> list[str]:
+    """models: by task. RETURNS: the files that are written, without .tsv."""
     written = []
-    for task, parts in PARTS.items():
-        model = models / task / "model-last"
+    for task, model in models.items():
+        parts = PARTS[task]
         tests = {name: data / path for name, path in parts.items() if (data / path).exists()}
         if tests and model.exists():
             nlp = spacy.load(model)
@@ -71,15 +73,22 @@ def write_files(models: Path, data: Path, output: Path) -> list[str]:
     return written
 
 
+def models_of(folder: Path) -> dict[str, Path]:
+    """The last weights of the trainings in a folder of tasks."""
+    return {task: folder / task / "model-last" for task in PARTS}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", type=Path, help="folder of the tasks' trainings")
+    parser.add_argument("models", type=Path, help="folder of the tasks' trainings; with --task of a pipeline")
     parser.add_argument("data", type=Path, help="folder of the tasks' files")
     parser.add_argument("output", type=Path, help="folder of the files")
+    parser.add_argument("--task", choices=PARTS, help="of the pipeline")
     parser.add_argument("--gpu-id", type=int, default=-1)
     told = parser.parse_args()
     use_gpu(told.gpu_id)
-    if not write_files(told.models, told.data, told.output):
+    models = models_of(told.models) if told.task is None else {told.task: told.models}
+    if not write_files(models, told.data, told.output) and told.task is None:
         raise SystemExit("No file could be written.")
 
 

@@ -22,6 +22,7 @@ class Experiment:
     data: dict[str, str] = field(default_factory=dict)
     options: Sequence[str] = ()
     model: str = "model-last"
+    answers: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
 
 

@@ -53,6 +53,16 @@ def evaluate_command(experiment: Experiment, folder: Path, data: str, scores: Pa
     return _luke(*("evaluate", folder / experiment.model, data, "--output", scores, "--gpu-id", gpu_id, *options))
 
 
+def answer_command(row: Row, folder: Path, output: Path, *, seed: int, gpu_id: int) -> list[str]:
+    """Answers for the leaderboard, those of one system together: of "MRPC, BERT" in OUTPUT/glue_submission/BERT."""
+    experiment = row.experiment
+    assert experiment is not None
+    assert experiment.answers is not None
+    answers = output / "glue_submission" / f"{row.name.rsplit(', ', 1)[-1]}.seed{seed}"
+    words = [ROOT / "scripts" / "glue_submission.py", folder / experiment.model, ROOT / "assets" / "glue", answers]
+    return [sys.executable, *map(str, words), "--task", experiment.answers, "--gpu-id", str(gpu_id)]
+
+
 def _luke(*words: Any) -> list[str]:
     return [sys.executable, "-m", "spacy", "luke", *map(str, words)]
 
@@ -71,6 +81,8 @@ def run_row(row: Row, folder: Path, scores: Path, *, seed: int, gpu_id: int, kee
         found |= {f"{prefix}/{name}" if prefix else name: x for name, x in own.items() if isinstance(x, int | float)}
     if missing := sorted(set(row.metrics) - set(found)):
         raise ValueError(f"{row.name}: the evaluation gave no {missing}; it gave {sorted(found)}.")
+    if experiment.answers is not None:
+        execute(answer_command(row, folder, scores.parents[1], seed=seed, gpu_id=gpu_id))
     scores.parent.mkdir(parents=True, exist_ok=True)
     made = {"settings": depends_on(experiment), "commit": commit(), "chip": chip(gpu_id)}
     about = {"row": row.name, "seed": seed, **made}

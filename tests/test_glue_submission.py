@@ -44,7 +44,9 @@ def test_files_of_all_trained_tasks(tmp_path, capsys):
     for path in ("mnli/test.tsv", "mnli/test_mismatched.tsv", "ax/test.tsv", "rte/test.tsv", "qnli/test.tsv"):
         (tmp_path / "data" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / path).write_text(pair, encoding="utf8")
-    written = glue_submission.write_files(tmp_path / "models", tmp_path / "data", tmp_path / "out")
+    written = glue_submission.write_files(
+        glue_submission.models_of(tmp_path / "models"), tmp_path / "data", tmp_path / "out"
+    )
     assert sorted(written) == ["AX", "MNLI-m", "MNLI-mm", "RTE"]
     assert sorted(path.stem for path in (tmp_path / "out").iterdir()) == sorted(written)
     lines = [line.split("\t") for line in (tmp_path / "out/AX.tsv").read_text(encoding="utf8").splitlines()]

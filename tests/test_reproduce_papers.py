@@ -1,5 +1,6 @@
 """configs/papers.toml: what it says fits the configs, the workflows, the scorers and the papers."""
 
+import json
 import re
 import shlex
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from spacy.util import load_config
 
+from spacy_luke.checkpoint.ernie import read_ernie
+from tests.family_folders import write_folder
 from tests.project_file import load_project
 
 ROOT = Path(__file__).parents[1]
@@ -98,6 +101,17 @@ def test_rows_of_table_7_differ_in_their_attention(size):
     assert {tuple(x) for name, x in names.items() if name.endswith("original attention")} == {("false",)}
     expected = {("true",)} if size == "small" else {()}  # studio-ousia/luke-large is entity-aware by itself
     assert {tuple(x) for name, x in names.items() if name.endswith("entity-aware")} == expected
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if "ernie" in row.id])
+def test_bert_has_no_k_encoder(row, tmp_path):
+    """The baselines of ERNIE's tables are BERT: no layer has entities, not even as a slot of [CLS]."""
+    one = row.experiment
+    kinds = [json.loads(x) for name, x in one.overrides.items() if name.endswith(".weights.layer_kinds")]
+    found = read_ernie(
+        write_folder(tmp_path, "mpnet"), layer_kinds=kinds[0] if kinds else None, entity_size=4, entity_heads=2
+    )
+    assert ({"mix", "norm"} & set(found.config.layer_kinds) == set()) == row.name.endswith("BERT")
 
 
 def test_what_is_told_of_one_size():
