@@ -49,6 +49,7 @@ class Settings:
     max_span_words: int = 8  # luke only
     spans_per_word: float = 0.5  # luke_one_way only
     layers: int | None = None  # of the encoder, the first ones; luke only
+    tag_prior: bool = False  # token_classifier only: its bias begins at the log-shares of tags, as LUKE's of spans
 
 
 def make_spacy_ner(
@@ -97,6 +98,9 @@ def make_token_classifier(
         encoder, num_labels=len(names), hidden_dropout_prob=settings.dropout, attn_implementation="sdpa"
     )
     tags = [[names.index(tag) for tag in encode_tags(m, len(x.words))] for m, x in zip(kept, sentences)]
+    if settings.tag_prior:
+        share_T = torch.tensor([x for own in tags for x in own]).bincount(minlength=len(names)).clamp(min=1).float()
+        model.classifier.bias.data = (share_T / share_T.sum()).log()
     optimizer = make_adamw(
         _schedule(len(sentences), settings),
         group_rates={"^classifier": settings.head_multiple},  # type: ignore[arg-type]
