@@ -3,9 +3,10 @@
 `keys`: the keys of `doc.user_data` and `doc.spans`, NIL. `rows`: how it lies in `doc.user_data`, so that it survives
 `Doc.to_bytes`, DocBin, other processes, `Doc.from_docs` and `span.as_doc(copy_user_data=True)`; `forms`: the form of
 each kind of row. `relations`, `questions`, `entities`: the same with types and as Spans. `scope`: what gold says, and
-what it leaves open; `taught`: what another pipeline says. `documents`: ids and titles of Docs; `span_values`: what
-single spans have; `sentences`: where sentences begin. `extensions`: `doc._.luke_...` and `span._.luke_...`, which
-spaCy knows as soon as this is imported: by any component, also one that was unpickled in a process of its own.
+what it leaves open; `places`: where that is in another text; `taught`: what another pipeline says. `documents`: ids
+and titles of Docs; `span_values`: what single spans have; `sentences`: where sentences begin. `extensions`:
+`doc._.luke_...` and `span._.luke_...`, which spaCy knows as soon as this is imported: by any component, also one that
+was unpickled in a process of its own.
 """
 
 from .documents import get_document_fields, get_document_id, get_title, set_document_fields, set_document_id
@@ -18,6 +19,8 @@ from .entities import (
     LinkCandidate,
     LinkedMention,
     LinkEvidence,
+    forget_links,
+    get_all_evidence,
     get_candidates,
     get_candidates_given,
     get_entities,
@@ -60,6 +63,7 @@ from .keys import (
     TYPES,
     UNLINKED,
 )
+from .places import Place, gold_place_finder, gold_words_finder, solid_edges, unknown_places
 from .questions import (
     Answer,
     Query,
@@ -79,6 +83,7 @@ from .relations import (
     PairRow,
     Relation,
     RelationRow,
+    add_relation_rows,
     get_pair_rows,
     get_pairs,
     get_relation_rows,
@@ -169,6 +174,7 @@ __all__ = [
     "LinkEvidence",
     "LinkedMention",
     "PairRow",
+    "Place",
     "Query",
     "Question",
     "Relation",
@@ -177,7 +183,10 @@ __all__ = [
     "ScoredPlace",
     "ScoredSpan",
     "Taught",
+    "add_relation_rows",
     "find_row",
+    "forget_links",
+    "get_all_evidence",
     "get_all_rows",
     "get_answers",
     "get_candidates",
@@ -208,6 +217,8 @@ __all__ = [
     "get_taught",
     "get_title",
     "get_types",
+    "gold_place_finder",
+    "gold_words_finder",
     "has_rows",
     "names_of",
     "read_scope",
@@ -236,6 +247,8 @@ __all__ = [
     "set_taught",
     "set_types",
     "settle",
+    "solid_edges",
+    "unknown_places",
 ]
 
 register_extensions()

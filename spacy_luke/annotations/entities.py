@@ -1,12 +1,13 @@
 """Entities of mentions: those that are given as input, candidates that are given, and those that a linker weighed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from .keys import GIVEN_CANDIDATES, KNOWLEDGE, LINK_EVIDENCE, LINKED_CANDIDATES, LINKED_ENTITIES
-from .rows import find_row, get_rows, set_rows
+from .rows import find_row, get_rows, get_standing_rows, set_rows
 
 CHOICES = ("id", "title", "wikidata", "url")  # what `EntityRecord.choose` can give
 
@@ -81,10 +82,11 @@ def get_knowledge(doc: Doc) -> list[KnownEntity]:
     return [KnownEntity(*row) for row in get_rows(doc, KNOWLEDGE) or []]
 
 
-def set_knowledge(doc: Doc, rows: Iterable[Any]) -> None:
-    """rows: (start, end, id) or (start, end, id, score), characters of the text; a score that is left out is 1."""
+def set_knowledge(doc: Doc, rows: Iterable[Any] | None) -> None:
+    """rows: (start, end, id) or (start, end, id, score), characters of the text; a score that is left out is 1. None
+    takes them away."""
     size = len(doc.text)
-    set_rows(doc, KNOWLEDGE, [_known_row(size, i, row) for i, row in enumerate(rows)])
+    set_rows(doc, KNOWLEDGE, None if rows is None else [_known_row(size, i, row) for i, row in enumerate(rows)])
 
 
 def get_candidates_given(doc: Doc) -> list[GivenMention] | None:
@@ -136,6 +138,11 @@ def set_evidence(doc: Doc, mentions: Iterable[LinkEvidence] | None) -> None:
     set_rows(doc, LINK_EVIDENCE, mentions)
 
 
+def get_all_evidence(doc: Doc) -> list[LinkEvidence]:
+    """Of each mention for which it was asked."""
+    return [LinkEvidence(*row) for row in get_rows(doc, LINK_EVIDENCE) or []]
+
+
 def get_entity(span: Span) -> EntityRecord | None:
     """What is known of the entity that exactly this mention is linked to; None where it is not linked, where the linker
     has no knowledge base, or where another component or a person has given the mention another `kb_id_` since."""
@@ -154,6 +161,16 @@ def set_entities(doc: Doc, entities: Mapping[tuple[int, int], EntityRecord] | No
     """entities: by the characters [start, end) of their mentions; None takes all away."""
     rows = None if entities is None else [[*place, one._asdict()] for place, one in sorted(entities.items())]
     set_rows(doc, LINKED_ENTITIES, rows)
+
+
+def forget_links(doc: Doc, places: Collection[tuple[int, int]]) -> None:
+    """Take away what linkers wrote of mentions: of those with these characters [start, end), which are linked anew, and
+    of all that no span with a `kb_id_` has any more. What else was linked stays as it is."""
+    spans = chain(doc.ents, *doc.spans.values())
+    standing = {(x.start_char, x.end_char) for x in spans if x.kb_id}.difference(places)
+    for kind in (LINKED_CANDIDATES, LINK_EVIDENCE, LINKED_ENTITIES):
+        rows = [row for row in get_standing_rows(doc, kind) if (row[0], row[1]) in standing] if standing else []
+        set_rows(doc, kind, rows or None)
 
 
 def _entity_of(record: dict[str, Any]) -> EntityRecord:

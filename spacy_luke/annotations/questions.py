@@ -167,7 +167,7 @@ def _asked(doc: Doc, given: Iterable[Any], field: str) -> list[dict[str, Any]]:
                     f"Item {i}: {name} must be characters [start, end) of the Doc's text, which has {len(doc.text)}, "
                     f"but one is {wrong[0]}."
                 )
-        item.setdefault("id", str(i))
+        item["id"] = str(i if item.get("id") is None else item["id"])
         asked.append(item)
     return asked
 

@@ -1,13 +1,13 @@
 """Relations of a Doc, and the pairs of mentions that shall be classified."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
 from .keys import PAIRS, RELATIONS
-from .rows import get_rows, set_rows
+from .rows import get_rows, get_standing_rows, set_rows
 from .spans import entities_at, place_of, span_at
 
 
@@ -45,6 +45,12 @@ def get_relation_rows(doc: Doc) -> list[RelationRow] | None:
     """None where nothing is said about relations, [] where there are none."""
     rows = get_rows(doc, RELATIONS)
     return None if rows is None else [RelationRow(*row) for row in rows]
+
+
+def add_relation_rows(doc: Doc, rows: Iterable[RelationRow], *, labels: Container[str | None]) -> None:
+    """Put rows in the place of those with these labels; others stay, which another component has found."""
+    others = [RelationRow(*row) for row in get_standing_rows(doc, RELATIONS)]
+    set_relation_rows(doc, [*(row for row in others if row.label not in labels), *rows])
 
 
 def set_relation_rows(doc: Doc, rows: Iterable[RelationRow] | None) -> None:

@@ -49,6 +49,15 @@ def get_rows(doc: Doc, name: str) -> list[Any] | None:
     return None if parts is None else [row for rows in parts.values() for row in rows]
 
 
+def get_standing_rows(doc: Doc, name: str) -> list[Any]:
+    """As `get_rows`, but [] where they were written for another text: what is about to be written anew loses nothing
+    with them."""
+    try:
+        return get_rows(doc, name) or []
+    except ValueError:
+        return []
+
+
 def has_rows(doc: Doc, name: str) -> bool:
     """Whether rows of a kind were written, be it none."""
     return get_parts(doc, name) is not None

@@ -200,6 +200,8 @@ class EntityAnnotator(Configured, Pipe):
         kept = list(doc.ents)
         if self.overwrite:
             kept = _apart(kept, found)
+            for word in (word for entity in doc.ents if entity not in kept for word in entity):
+                word.ent_id = 0  # of what gives way; spaCy leaves it to entities without one
         else:
             found = _apart(found, kept)
         write_entities(doc, [*kept, *found])

@@ -128,12 +128,6 @@ def make_pairs(
     return Pairs(same_sentence, max_words, types)
 
 
-def align_mention(doc: Doc, start_char: int, end_char: int) -> WordRange | None:
-    """Words [start, end) of a Doc with exactly these characters; None where there are none."""
-    span = doc.char_span(start_char, end_char)
-    return None if span is None else (span.start, span.end)
-
-
 def blocked_words(doc: Doc) -> NDArray[np.bool_]:
     """Whether each word (W,) was said to be in no entity, by `doc.set_ents(..., blocked=...)`."""
     table_WA = doc.to_array([ENT_IOB, ENT_TYPE]).reshape(-1, 2)

@@ -1,15 +1,19 @@
 """`paragraph_sentencizer`: sentence boundaries by blank lines, headings and lists too, for any pipeline."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import srsly
 from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from ..annotations import get_sentence_starts, set_sentence_starts
+from ..stores.atomic import write_atomically
 from ..text.lines import line_starts, sentence_starts
+from .settings import changed_settings
 
 
 @Language.factory(
@@ -54,6 +58,9 @@ class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no
     punct_chars: words that end sentences; null: those of spaCy's sentencizer.
     full_stops: whether words without a boundary get one for the full stop before them.
     overwrite: whether boundaries that are there give way to its own.
+
+    Settings are those of the pipeline's config, also where a saved pipeline is loaded with another one; what was
+    changed on the component itself counts where the config says what it said before.
     """
 
     def __init__(
@@ -67,6 +74,37 @@ class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no
     ):
         super().__init__(name, punct_chars=punct_chars, overwrite=overwrite, scorer=scorer)
         self.full_stops = full_stops
+        self._configured = self._settings()
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "punct_chars": sorted(self.punct_chars),
+            "full_stops": self.full_stops,
+            "overwrite": self.overwrite,
+        }
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        stored: bytes = srsly.msgpack_dumps({"changed": changed_settings(self._configured, self._settings())})
+        return stored
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ParagraphSentencizer":
+        return self._take(srsly.msgpack_loads(bytes_data))
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write PATH.json, as spaCy's does."""
+        changed = {"changed": changed_settings(self._configured, self._settings())}
+        with write_atomically(Path(path).with_suffix(".json")) as temporary:
+            srsly.write_json(temporary, changed)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ParagraphSentencizer":
+        return self._take(srsly.read_json(Path(path).with_suffix(".json")))
+
+    def _take(self, stored: dict[str, Any]) -> "ParagraphSentencizer":
+        """Earlier files have all settings, which say no more than the config does."""
+        for name, (before, now) in stored.get("changed", {}).items():
+            if self._configured[name] == before:
+                setattr(self, name, set(now) if name == "punct_chars" else now)
+        return self
 
     def predict(self, docs: Iterable[Doc]) -> list[np.ndarray]:
         """For each Doc the values of its words' SENT_START: 1 or -1."""

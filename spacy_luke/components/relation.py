@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..annotations import RELATIONS_TASK, get_pair_rows, get_pairs, get_relation_rows, get_scope, set_relation_rows
+from ..annotations import RELATIONS_TASK, add_relation_rows, get_pair_rows, get_pairs, get_relation_rows, get_scope
 from ..checkpoint.contents import Checkpoint
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
@@ -126,14 +126,15 @@ class LukeRelation(ThresholdClassifier):
     def asked(self, doc: Doc) -> Units:
         """The given pairs, or those that the suggester gives of the mentions."""
         if (given := get_pairs(doc)) is None:
-            self._warn_of_one_sentence(doc)
             mentions = list(self.getter(doc))
+            if len(mentions) > 1:
+                self._warn_of_one_sentence(doc)
             self._warn_of_labels(mentions)
             return suggested_pairs(doc, mentions, self.suggester, name=self.name)
         return given_pairs(doc, given, name=self.name)
 
     def _warn_of_one_sentence(self, doc: Doc) -> None:
-        if len(doc) and getattr(self.suggester, "same_sentence", False) and not doc.has_annotation("SENT_START"):
+        if getattr(self.suggester, "same_sentence", False) and not doc.has_annotation("SENT_START"):
             warnings.warn(
                 f"'{self.name}' is asked of pairs of one sentence (same_sentence), but a Doc says nothing of its "
                 "sentences and is taken as one: expect relations between names that are far apart. Put a "
@@ -231,7 +232,7 @@ class LukeRelation(ThresholdClassifier):
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[FoundRelations]) -> None:
         for doc, found in zip(docs, predictions):
-            set_relation_rows(doc, found.rows(doc, self.classes))
+            add_relation_rows(doc, found.rows(doc, self.classes), labels=self.classes)
 
     # ---- labels
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ..annotations import TYPES, TYPES_TASK, get_scope, set_types
+from ..annotations import TYPES, TYPES_TASK, get_scope, get_types, gold_words_finder, set_types
 from .factories import Function, Scorer, Setting, model_block, register
-from .mentions import SpanGroupGetter, WordRange, align_mention, rewrite_spans
+from .mentions import SpanGroupGetter, WordRange, rewrite_spans
 from .units.asked import Gold, Units, UnitSurvey
 from .units.classifier import ScoredUnits
 from .units.tuning import Scores, ThresholdClassifier
@@ -72,11 +72,11 @@ class LukeTyper(ThresholdClassifier):
         return Units.alone(place for place in self.read_gold(example).units.mentions if place in given)
 
     def read_gold(self, example: Example, asked: Units | None = None) -> Gold:
-        reference, doc = example.reference, example.predicted
+        reference, find = example.reference, gold_words_finder(example)
         types: dict[WordRange, list[str]] = {}
         lost = set()
         for span in reference.spans[TYPES] if TYPES in reference.spans else []:
-            place = align_mention(doc, span.start_char, span.end_char)
+            place = find(span.start_char, span.end_char)
             if place is None:
                 lost.add((span.start, span.end))
                 continue
@@ -129,7 +129,10 @@ class LukeTyper(ThresholdClassifier):
                 if self.always_best:
                     chosen |= row == row.max()
                 found = [i for i in np.argsort(-row, kind="stable").tolist() if chosen[i]]
-                set_types(doc[start:end], {self.labels[i]: float(row[i]) for i in found})
+                span, own = doc[start:end], {self.labels[i]: float(row[i]) for i in found}
+                others = {label: x for label, x in get_types(span).items() if label not in self.labels}
+                types = own if not others else dict(sorted({**own, **others}.items(), key=lambda x: -x[1]))
+                set_types(span, types)
                 if found:
                     labels[start, end] = self.labels[found[0]]
             if self.set_label:

@@ -12,6 +12,7 @@ from ..annotations import (
     LinkCandidate,
     Relation,
     get_answers,
+    get_entity,
     get_fillers,
     get_linked,
     get_relations,
@@ -87,9 +88,9 @@ def read_findings(
     describe: Describe = Link,
     properties: Mapping[str, str] = MappingProxyType({}),
 ) -> Findings:
-    """spans_key: of the entities; typed: other mentions that have types; labels: that the entities may have, in
-    order; describe: what is known of the entities that mentions are linked to; properties: what labels of relations are
-    elsewhere."""
+    """spans_key: of the entities; typed: other mentions that have types; labels: that the entities may have, in order;
+    describe: what is known of the entities that mentions are linked to, where the Doc does not say it; properties:
+    what labels of relations are elsewhere."""
     if spans_key is None:
         found = [(span, get_score(span)) for span in doc.ents]
     else:
@@ -111,7 +112,8 @@ def _read_link(
     entity = span.kb_id_
     if entity in UNLINKED:
         return None
-    known = describe(entity)
+    record = get_entity(span)
+    known = describe(entity) if record is None else record
     candidates = linked.get((span.start_char, span.end_char), ())
     score = next((one.score for one in candidates if one.id == entity), None)
     return Link(entity, score, known.title, known.description, known.url)

@@ -9,9 +9,8 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import TYPES, TYPES_TASK, get_scope, get_types
+from ..annotations import TYPES, TYPES_TASK, Place, get_scope, get_types, gold_place_finder
 from .counts import per_type, total_of
-from .places import Place, gold_place_finder
 
 
 class TypedMention(NamedTuple):

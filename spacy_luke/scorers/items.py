@@ -13,14 +13,16 @@ from spacy.training import Example
 from ..annotations import (
     NIL,
     QUERIES,
+    Place,
     get_gold_entities,
     get_linked,
+    gold_place_finder,
     scored_spans,
+    unknown_places,
 )
 from .counts import get_scores, get_spans, gold_key
 from .entity_types import read_types
 from .linking import read_links
-from .places import Place, gold_place_finder, unknown_places
 from .questions import read_asked
 from .relations import read_relations
 

@@ -10,9 +10,17 @@ from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import LINKS, NIL, get_candidates_given, get_entities, get_linked
+from ..annotations import (
+    LINKS,
+    NIL,
+    Place,
+    get_candidates_given,
+    get_entities,
+    get_linked,
+    gold_place_finder,
+    unknown_places,
+)
 from .counts import get_spans, prf
-from .places import Place, gold_place_finder, unknown_places
 
 KEYS = (
     *("links_accuracy", "links_macro_accuracy", "links_p", "links_r", "links_f", "links_macro_f"),

@@ -8,9 +8,8 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import get_gold_entities, scored_spans
+from ..annotations import get_gold_entities, scored_spans, solid_edges
 from .counts import get_spans, per_type, prf, total_of
-from .places import solid_edges
 
 Key = tuple[int, int, str]
 

@@ -12,9 +12,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 
-from ..annotations import RELATIONS_TASK, Scope, get_pair_rows, get_relation_rows, get_scope
+from ..annotations import RELATIONS_TASK, Place, Scope, get_pair_rows, get_relation_rows, get_scope, gold_place_finder
 from .counts import get_spans, per_type, prf, total_of
-from .places import Place, gold_place_finder
 
 _DIRECTED = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
 

@@ -205,3 +205,19 @@ def test_values_that_are_no_annotation(name, make, message):
         setattr(doc._, name, make(doc))
     setattr(doc._, name, None)  # takes all away
     assert not getattr(doc._, name)
+
+
+@pytest.mark.parametrize("name", ["luke_questions", "luke_queries"])
+def test_ids_of_questions(name):
+    """A number is written as a string, as all ids are; what has none has its place in the list."""
+    doc = spacy.blank("en").make_doc("Ada wrote.")
+    field = name.removeprefix("luke_").replace("queries", "query").removesuffix("s")
+    setattr(doc._, name, [{field: f"{w} @placeholder?", "id": i} for w, i in (("Who", 7), ("Why", None), ("How", "x"))])
+    assert [x["id"] for x in getattr(doc._, name)] == ["7", "1", "x"]
+
+
+def test_known_entities_are_taken_away():
+    doc = spacy.blank("en").make_doc("Ada wrote.")
+    doc._.luke_knowledge = [(0, 3, "Q1")]
+    doc._.luke_knowledge = None
+    assert list(doc._.luke_knowledge) == []

@@ -336,3 +336,14 @@ def test_processes(pipeline, tmp_path, method):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "same\n"
+
+
+def test_ids_of_what_gives_way(pipeline):
+    """The id that an entity_ruler gave is gone with its entity."""
+    nlp = pipeline(annotate_ents=True, overwrite=True)
+    nlp.add_pipe("entity_ruler", first=True).add_patterns([{"label": "GPE", "pattern": "York", "id": "york-uk"}])
+    doc = nlp(TEXT)
+    assert {x.ent_id_ for x in doc.ents if x.label_ == "GPE"} == {"york-uk"}
+    found = [x for x in doc.ents if x.label_ == "ENTITY" and "York" in x.text]
+    assert found
+    assert not any(word.ent_id_ for entity in found for word in entity)

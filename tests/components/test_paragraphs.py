@@ -95,6 +95,30 @@ def test_it_is_kept(way, tmp_path):
         nlp.to_disk(tmp_path)
         other = spacy.load(tmp_path)
     else:
-        other = make().from_bytes(nlp.to_bytes()) if way == "bytes" else pickle.loads(pickle.dumps(nlp))
+        made = make(punct_chars=[";"], overwrite=True)
+        other = made.from_bytes(nlp.to_bytes()) if way == "bytes" else pickle.loads(pickle.dumps(nlp))
     assert sentences(other("One; two. Three")) == ["One;", "two. Three"]
     assert other.get_pipe("paragraph_sentencizer").overwrite
+
+
+def test_settings_are_those_of_the_config(tmp_path):
+    """What is loaded with another config, or with an edited one, has its settings; changes on the component itself are
+    kept, and give way to another config."""
+    make(punct_chars=[";"]).to_disk(tmp_path / "saved")
+    over = {"components": {"paragraph_sentencizer": {"punct_chars": ["!"], "overwrite": True}}}
+    pipe = spacy.load(tmp_path / "saved", config=over).get_pipe("paragraph_sentencizer")
+    assert (pipe.punct_chars, pipe.overwrite, pipe.full_stops) == ({"!"}, True, True)
+    pipe.full_stops, pipe.punct_chars = False, {"?"}
+    other = spacy.load(tmp_path / "saved", config=over)
+    other.get_pipe("paragraph_sentencizer").full_stops = False
+    other.get_pipe("paragraph_sentencizer").punct_chars = {"?"}
+    other.to_disk(tmp_path / "changed")
+    for nlp in (
+        spacy.load(tmp_path / "changed"),
+        spacy.blank("en").from_config(other.config).from_bytes(other.to_bytes()),
+    ):
+        pipe = nlp.get_pipe("paragraph_sentencizer")
+        assert (pipe.punct_chars, pipe.overwrite, pipe.full_stops) == ({"?"}, True, False)
+    asked = {"components": {"paragraph_sentencizer": {"punct_chars": ["."]}}}
+    pipe = spacy.load(tmp_path / "changed", config=asked).get_pipe("paragraph_sentencizer")
+    assert (pipe.punct_chars, pipe.overwrite, pipe.full_stops) == ({"."}, True, False)

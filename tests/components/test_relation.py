@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_luke.annotations import get_rows
+from spacy_luke.annotations import RelationRow, get_relation_rows, get_rows, set_relation_rows
 from spacy_luke.bridge.optimizer import make_adamw
 from tests.components.pairs import LONG, MODES, PAIRS, SPANS, as_pair, make, marked, probabilities, same
 from tests.components.related import (
@@ -330,3 +330,13 @@ def test_a_doc_without_sentences_is_warned_of():
         for word in doc:
             word.is_sent_start = word.i == 0
         nlp(doc)
+
+
+def test_relations_that_another_component_has_found_stay():
+    """Those with labels that it does not know; its own are written anew."""
+    nlp = trained("luke_relation")
+    doc = nlp(docs_of(nlp)[0])
+    own = [tuple(x) for x in get_relation_rows(doc)]
+    assert own
+    set_relation_rows(doc, [*own, RelationRow(0, 3, 8, 14, "of others", 0.5)])
+    assert [tuple(x) for x in get_relation_rows(nlp(doc))] == [(0, 3, 8, 14, "of others", 0.5), *own]

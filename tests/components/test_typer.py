@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
+from spacy_luke.annotations import set_types
 from tests.components.related import KEY, LABELS, LONG, docs_of, make_examples, make_pipeline, noisy, trained, types_of
 from tests.components.typed import MODES, docs_for, everywhere, same
 from tests.components.updates import OPTIMIZERS, assert_division_is_irrelevant, assert_learns
@@ -302,3 +303,15 @@ def test_a_tokenizer_without_markers():
     checkpoint = make_checkpoint(tokenizer=make_wordpiece(), position_offset=0)
     with pytest.raises(ValueError, match=r"marks mentions by the piece '<ent>'.*set attention to one_way"):
         make_pipeline("luke_typer", "full", weights=lambda: checkpoint)
+
+
+def test_types_that_another_component_has_found_stay():
+    """Those with labels that it does not know, the most probable first; its own are written anew."""
+    nlp = trained("luke_typer")
+    doc = nlp(docs_of(nlp)[0])
+    span = next(x for x in doc.spans[KEY] if x._.luke_types)
+    own = dict(span._.luke_types)
+    set_types(span, {**own, "of others": 1.0, "also": 0.0})
+    assert list(nlp(doc).spans[KEY][0]._.luke_types)[:1] == ["of others"]
+    assert span._.luke_types == {**own, "of others": 1.0, "also": 0.0}
+    assert list(span._.luke_types)[-1] == "also"

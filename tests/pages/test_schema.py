@@ -5,9 +5,9 @@ import json
 import pytest
 import spacy
 from pydantic import ValidationError
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
-from spacy_luke.annotations import register_extensions
+from spacy_luke.annotations import EntityRecord, register_extensions, set_entities
 from spacy_luke.pages.findings import read_findings
 from spacy_luke.pages.schema import AnnotatedText, as_form, json_schema
 from tests import schema_tables
@@ -93,3 +93,14 @@ def test_every_field_says_what_it_is():
     assert [name for name, part in parts.items() if not part.get("description")] == []
     fields = [(name, key, x) for name, part in parts.items() for key, x in part["properties"].items()]
     assert [(name, key) for name, key, x in fields if not x.get("description")] == []
+
+
+def test_what_a_doc_says_of_its_links():
+    """Without the pipeline's knowledge base, which may be gone: title, description and address are the Doc's."""
+    doc = spacy.blank("en")("Ada lived in London")
+    doc.set_ents([Span(doc, 3, 4, "LOC", kb_id="Q84")])
+    set_entities(doc, {(13, 19): EntityRecord("e1", "London", "Q84", "https://a.org", "a city", ("city",))})
+    link = as_form(read_findings(doc)).entities[0].link
+    assert (link.id, link.title, link.description, link.url) == ("Q84", "London", "a city", "https://a.org")
+    doc.set_ents([Span(doc, 3, 4, "LOC", kb_id="Q1")])  # another one since
+    assert as_form(read_findings(doc)).entities[0].link.title == ""

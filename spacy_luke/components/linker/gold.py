@@ -8,9 +8,9 @@ from typing import NamedTuple
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from ...annotations import LINKS, NIL
+from ...annotations import LINKS, NIL, gold_words_finder
 from ...kb.knowledge_base import EntityKB
-from ..mentions import MentionGetter, WordRange, align_mention
+from ..mentions import MentionGetter, WordRange
 from ..thresholds import check_positives
 from .candidates import Found
 from .entity_table import Candidates, EntityTable
@@ -43,10 +43,11 @@ def gold_links(example: Example, ignore: Sequence[str] = ()) -> tuple[list[WordR
     spans = reference.spans[LINKS] if LINKS in reference.spans else reference.ents
     places: dict[WordRange, str] = {}
     missing: Counter[str] = Counter()
+    find = gold_words_finder(example)
     for span in spans:
         if not span.kb_id_ or span.label_ in ignore:
             continue
-        place = align_mention(example.predicted, span.start_char, span.end_char)
+        place = find(span.start_char, span.end_char)
         if place is None:
             missing["do not fall on word boundaries"] += 1
         else:

@@ -7,7 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from spacy.tokens import Doc
 
-from ...annotations import NIL, LinkCandidate, LinkedMention, LinkEvidence, set_evidence, set_linked
+from ...annotations import (
+    NIL,
+    LinkCandidate,
+    LinkedMention,
+    LinkEvidence,
+    forget_links,
+    get_all_evidence,
+    get_linked,
+    set_evidence,
+    set_linked,
+)
 from ..mentions import WordRange, rewrite_spans
 from .entity_table import Candidates
 
@@ -70,8 +80,8 @@ def write_links(
     explain: bool = False,
 ) -> None:
     """Ids in doc.ents, or in doc.spans[key]: the best candidate's, NIL where that is the best, and where its score is
-    below the threshold. Candidates go to its rows by the characters of their mention;
-    explain: and what their scores are made of."""
+    below the threshold. Candidates go to its rows by the characters of their mention, beside those of mentions that
+    other linkers have linked, or this one before; explain: and what their scores are made of."""
     ids: dict[WordRange, str] = {}
     mentions, shares = [], []
     for (start, end), linked in found:
@@ -80,8 +90,10 @@ def write_links(
         place = span.start_char, span.end_char
         mentions.append(LinkedMention(*place, [LinkCandidate(x.id, x.prior, x.score) for x in linked]))
         shares.append(LinkEvidence(*place, [(x.id, x.shares) for x in linked if x.shares is not None]))
-    set_linked(doc, mentions)
-    set_evidence(doc, shares if explain else None)
+    forget_links(doc, [(x.start, x.end) for x in mentions])
+    set_linked(doc, [*(get_linked(doc) or []), *mentions])
+    if explain:
+        set_evidence(doc, [*get_all_evidence(doc), *shares])
     rewrite_spans(doc, ids=ids, key=key)
 
 

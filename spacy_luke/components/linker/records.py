@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from spacy.tokens import Doc, Span
 
-from ...annotations import UNLINKED, LinkedMention, get_linked, set_entities, set_linked
+from ...annotations import UNLINKED, LinkedMention, get_entities, get_linked, set_entities, set_linked
 from ...kb.knowledge_base import EntityKB
 from ..mentions import WordRange
 
@@ -16,9 +16,8 @@ def write_records(
     entity. Its `kb_id_`, and the ids of its candidates, become those that `ids` names (see `CHOICES`).
     Without a knowledge base ids stay."""
     if kb is None:
-        set_entities(doc, None)
         return
-    wanted, entities = set(mentions), {}
+    wanted, entities = set(mentions), get_entities(doc)
     before = list(doc.ents if key is None else doc.spans.get(key, []))
     after = []
     for span in before:
@@ -32,7 +31,9 @@ def write_records(
         after.append(span)
     set_entities(doc, entities)
     if ids != "id":
-        set_linked(doc, [_with_ids(one, kb, ids) for one in get_linked(doc) or []])
+        places = {(doc[a:b].start_char, doc[a:b].end_char) for a, b in mentions}
+        linked = get_linked(doc) or []
+        set_linked(doc, [_with_ids(x, kb, ids) if (x.start, x.end) in places else x for x in linked])
     if key is None:
         doc.set_ents(after, default="unmodified")
         return

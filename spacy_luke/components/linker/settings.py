@@ -11,7 +11,9 @@ from .inputs import OTHER_MENTIONS
 
 class LinkerSettings(Configured):
     getter: Function[MentionGetter] = Function(
-        {"@misc": "spacy-luke.doc_ents.v1"}, "the mentions of a Doc, as for `luke_typer`"
+        {"@misc": "spacy-luke.doc_ents.v1"},
+        "the mentions of a Doc, as for `luke_typer`; their ids go to `doc.ents`, with `span_group.v1` to its group: of "
+        "what another function gives, mentions that are no entities have candidates alone",
     )
     max_candidates: Setting[int] = Setting(30, "those of a mention with the highest priors are scored", least=1)
     use_given: Setting[bool] = Setting(

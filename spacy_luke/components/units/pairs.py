@@ -8,8 +8,8 @@ import numpy as np
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ...annotations import get_pair_rows, get_relation_rows
-from ..mentions import MentionGetter, PairSuggester, WordRange, align_mention
+from ...annotations import get_pair_rows, get_relation_rows, gold_words_finder
+from ..mentions import MentionGetter, PairSuggester, WordRange
 from .asked import Gold, Units
 
 
@@ -27,8 +27,12 @@ def given_pairs(doc: Doc, given: Sequence[tuple[Span, Span]], *, name: str) -> U
 
 
 def suggested_pairs(doc: Doc, spans: Iterable[Span], suggester: PairSuggester, *, name: str) -> Units:
-    """Pairs of a Doc's spans, each extent once. Raises ValueError for what is no such pair. name: of the component."""
-    own = {(span.start, span.end): span for span in spans if span.end > span.start}
+    """Pairs of a Doc's spans, each extent once, with the first of its labels. Raises ValueError for what is no such
+    pair. name: of the component."""
+    own: dict[WordRange, Span] = {}
+    for span in spans:
+        if span.end > span.start:
+            own.setdefault((span.start, span.end), span)
     mentions = list(own.values())
     pairs_P2 = np.asarray(suggester(doc, mentions), dtype=np.int64).reshape(-1, 2)
     if len(pairs_P2) and not (0 <= pairs_P2.min() and pairs_P2.max() < len(mentions)):
@@ -46,20 +50,20 @@ def suggested_pairs(doc: Doc, spans: Iterable[Span], suggester: PairSuggester, *
 
 def training_pairs(example: Example, getter: MentionGetter, suggester: PairSuggester, *, name: str) -> Units:
     """Those of the reference, given or of its mentions, in words of the predicted Doc."""
-    reference, doc = example.reference, example.predicted
+    reference, doc, find = example.reference, example.predicted, gold_words_finder(example)
     if (given := get_pair_rows(reference)) is not None:
-        places = [(align_mention(doc, a, b), align_mention(doc, c, d)) for a, b, c, d in given]
+        places = [(find(a, b), find(c, d)) for a, b, c, d in given]
         return Units.given([(head, tail) for head, tail in places if head and tail])
     spans: dict[WordRange, Span] = {}
     for span in getter(reference):
-        if (place := align_mention(doc, span.start_char, span.end_char)) is not None:
+        if (place := find(span.start_char, span.end_char)) is not None:
             spans.setdefault(place, Span(doc, *place, label=span.label_))
     return suggested_pairs(doc, spans.values(), suggester, name=name)
 
 
 def gold_relations(example: Example, asked: Units, *, none: str | None, multi_label: bool) -> Gold:
     """The gold labels of those pairs that have some."""
-    reference, doc = example.reference, example.predicted
+    reference, find = example.reference, gold_words_finder(example)
     number = asked.numbers()
     missing: Counter[str] = Counter()
     given = get_pair_rows(reference) is not None
@@ -67,7 +71,7 @@ def gold_relations(example: Example, asked: Units, *, none: str | None, multi_la
     for a, b, c, d, label, _ in get_relation_rows(reference) or []:
         if none is not None and label == none:
             continue
-        head, tail = align_mention(doc, a, b), align_mention(doc, c, d)
+        head, tail = find(a, b), find(c, d)
         if head is None or tail is None:
             missing["have a head or tail that does not fall on word boundaries"] += 1
         elif head == tail:

@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_luke.annotations import get_rows, set_candidates_given
+from spacy_luke.annotations import LINK_EVIDENCE, get_rows, set_candidates_given
 from spacy_luke.bridge.optimizer import make_adamw
 from spacy_luke.components.linker.candidates import best_candidates
 from spacy_luke.vectors.build import build_vectors
@@ -303,3 +303,38 @@ def test_share_names_needs_persons(store):
     linker.cfg["share_names"] = True
     with pytest.raises(ValueError, match="needs a knowledge base that knows persons"):
         nlp(make_doc(nlp, SENTENCES[0]))
+
+
+def test_what_others_have_linked_stays(kb):
+    """A linker that leaves links as they are, or has mentions of its own, keeps what is known of the others."""
+    nlp = spacy.blank("en")
+    linker = make_named(nlp, "first", kb, explain=True)
+    doc = linker(entities_of(nlp))
+    first = [(x.kb_id_, x._.luke_entity, x._.luke_candidates, x._.luke_evidence) for x in doc.ents]
+    assert all(entity and candidates and evidence for _, entity, candidates, evidence in first)
+    make_named(nlp, "again", kb, overwrite=False)(doc)
+    group = make_named(nlp, "group", kb, getter={"@misc": "spacy-luke.span_group.v1", "key": "names"}, ids="title")
+    group(doc)
+    assert [(x.kb_id_, x._.luke_entity, x._.luke_candidates, x._.luke_evidence) for x in doc.ents] == first
+    doc.spans["names"] = [Span(doc, 2, 3, "X")]
+    group(doc)
+    assert doc.spans["names"][0]._.luke_candidates
+    assert [(x.kb_id_, x._.luke_entity, x._.luke_candidates, x._.luke_evidence) for x in doc.ents] == first
+    doc.set_ents([doc.ents[0]])
+    linker(doc)  # of what is no entity any more nothing is left
+    assert [row[:2] for row in get_rows(doc, "luke_linked")] == [[11, 17], [0, 6]]
+    assert [row[:2] for row in get_rows(doc, LINK_EVIDENCE)] == [[0, 6]]
+
+
+def make_named(nlp, name, kb, **config):
+    linker = nlp.add_pipe("luke_linker", name=name, config={"overlap": 16, "model": {"context": False}, **config})
+    gold = entities_of(nlp)
+    gold.set_ents([Span(gold, x.start, x.end, x.label, kb_id="Q3" if x.start else "Q1") for x in gold.ents])
+    linker.initialize(lambda: [Example(entities_of(nlp), gold)], kb=lambda: kb)
+    return linker
+
+
+def entities_of(nlp):
+    doc = nlp.make_doc("London and Berlin saw Berlin")
+    doc.set_ents([Span(doc, 0, 1, "LOC"), Span(doc, 4, 5, "LOC")])
+    return doc

@@ -1,4 +1,5 @@
-"""Gold places in the text of a prediction, whose words and blanks may differ."""
+"""Gold places in the text of a prediction, whose words and blanks may differ: what components learn from and scorers
+count by."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -12,14 +13,14 @@ Place = tuple[int, int]
 def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
     """A function from characters [start, end) of the reference's text to those of the prediction's.
 
-    The two may have other words and other blanks, as where the blanks of the one are unknown. ValueError where they
-    differ in anything else.
+    The two may have other words, other blanks, as where the blanks of the one are unknown, and capitals, as for
+    spaCy's alignment. ValueError where they differ in anything else.
     """
     predicted, gold = example.predicted.text, example.reference.text
     if predicted == gold:
         return lambda start, end: (start, end)
     predicted_P, gold_P = _solid(predicted), _solid(gold)
-    if [predicted[i] for i in predicted_P] != [gold[i] for i in gold_P]:
+    if [predicted[i].lower() for i in predicted_P] != [gold[i].lower() for i in gold_P]:
         raise ValueError(
             f"A prediction and its gold doc must have the same characters, blanks apart, but the texts begin "
             f"{predicted[:60]!r} and {gold[:60]!r}."
@@ -33,6 +34,18 @@ def gold_place_finder(example: Example) -> Callable[[int, int], Place]:
         return predicted_P[first], predicted_P[after - 1] + 1
 
     return find
+
+
+def gold_words_finder(example: Example) -> Callable[[int, int], tuple[int, int] | None]:
+    """A function from characters [start, end) of the reference's text to words [start, end) of the predicted Doc; it
+    gives None where no words have exactly these. ValueError as of `gold_place_finder`."""
+    find, doc = gold_place_finder(example), example.predicted
+
+    def find_words(start: int, end: int) -> tuple[int, int] | None:
+        span = doc.char_span(*find(start, end))
+        return None if span is None else (span.start, span.end)
+
+    return find_words
 
 
 def unknown_places(doc: Doc, find: Callable[[int, int], Place]) -> list[Place]:
