@@ -62,7 +62,7 @@ def corpus(*, noun: str | None = None) -> Callable[[Callable[..., GoldDocs]], Ca
             gold = make(**values)
             if noun is not None:
                 check_limit(common["limit"], noun=noun)
-            return lambda nlp: _read(gold, nlp, **common)
+            return GoldExamples(gold, **common)
 
         text = inspect.getdoc(make) or ""
         if given:
@@ -84,19 +84,34 @@ def check_limit(limit: int | None, *, noun: str) -> None:
         raise ValueError(f"limit must be a number of {noun} from 1, or None for all, but it is {limit}.")
 
 
-def _read(
-    gold: GoldDocs,
-    nlp: Language,
-    *,
-    limit: int | None = None,
-    lengths: Lengths | None = None,
-    augmenter: Augmenter | None = None,
-) -> Iterator[Example]:
-    look_up_codecs_once()
-    docs = islice(gold.docs(nlp), limit)
-    for doc in docs if lengths is None else lengths(docs):
-        example = Example(gold.given(doc, nlp), doc)
-        if augmenter is None:
-            yield example
-        else:
-            yield from augmenter(nlp, example)
+class GoldExamples:
+    """A corpus as `spacy train` calls it. documents, texts: how many gold Docs were read since the last call, and the
+    hashes of their texts, before lengths and augmenter have changed them."""
+
+    def __init__(
+        self,
+        gold: GoldDocs,
+        *,
+        limit: int | None = None,
+        lengths: Lengths | None = None,
+        augmenter: Augmenter | None = None,
+    ):
+        self._gold, self._limit, self._lengths, self._augmenter = gold, limit, lengths, augmenter
+        self.documents, self.texts = 0, set[int]()
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        look_up_codecs_once()
+        self.documents, self.texts = 0, set()
+        docs = self._noted(islice(self._gold.docs(nlp), self._limit))
+        for doc in docs if self._lengths is None else self._lengths(docs):
+            example = Example(self._gold.given(doc, nlp), doc)
+            if self._augmenter is None:
+                yield example
+            else:
+                yield from self._augmenter(nlp, example)
+
+    def _noted(self, docs: Iterable[Doc]) -> Iterator[Doc]:
+        for doc in docs:
+            self.documents += 1
+            self.texts.add(hash(doc.text))
+            yield doc

@@ -23,6 +23,14 @@ class _Labelled(Protocol):
 
 
 @runtime_checkable
+class RemembersTexts(Protocol):
+    """A corpus that has the texts of its documents as they were before it cut or joined them, by their hashes."""
+
+    documents: int
+    texts: Collection[int]
+
+
+@runtime_checkable
 class FindsSpans(_Labelled, Protocol):
     """A luke_ner, in what is asked of it here."""
 
@@ -40,11 +48,11 @@ class ClassifiesUnits(_Labelled, Protocol):
 
 
 def faults_of_dev(
-    nlp: Language, examples: Iterable[Example], frozen: Collection[str], *, trained: Collection[str]
+    nlp: Language, examples: Iterable[Example], frozen: Collection[str], *, trained: Collection[int]
 ) -> Iterator[str]:
     """That a tenth of the texts or more are trained on; and of each luke_ner, luke_typer and luke_relation that learns:
     that there is no gold for it that counts, or some under labels of which it knows no meaning. examples: the dev data.
-    trained: texts of the training data."""
+    trained: hashes of the texts of the training data."""
     pipes: list[tuple[str, Any]] = [(name, x) for name, x in nlp.pipeline if name not in frozen]
     learning: dict[str, FindsSpans | ClassifiesUnits] = {
         name: x for name, x in pipes if isinstance(x, FindsSpans | ClassifiesUnits)
@@ -54,7 +62,7 @@ def faults_of_dev(
     texts = repeated = 0
     for example in examples:
         texts += 1
-        repeated += example.reference.text in trained
+        repeated += hash(example.reference.text) in trained
         for name, pipe in learning.items():
             scored, unknown = scored_labels(pipe, example.reference)
             counted[name] += len(scored)
@@ -76,6 +84,16 @@ def faults_of_dev(
                 f"The dev data have {listed_labels(labels)}, which '{name}' does not learn, as the training data lack "
                 "them: they count as missed, and what is found in their places as wrong."
             )
+
+
+def read_texts(corpus: Any, examples: Sequence[Example]) -> tuple[int, Collection[int]]:
+    """How many documents these examples of a corpus were made of, and the hashes of their texts; of other corpora than
+    this package's each example is one. Nothing of a corpus that is streamed, which was not read."""
+    if not examples:
+        return 0, ()
+    if isinstance(corpus, RemembersTexts):
+        return corpus.documents, corpus.texts
+    return len(examples), {hash(example.reference.text) for example in examples}
 
 
 def task_of(pipe: FindsSpans | ClassifiesUnits) -> str:

@@ -141,14 +141,16 @@ def faults_of_schedule(config: dict[str, Any], plan: TrainingPlan) -> Iterator[s
         )
 
 
-def describe_plan(config: dict[str, Any], plan: TrainingPlan, examples: int) -> str:
-    """What training will do, in a line. examples: of the training data, 0 where they are streamed."""
+def describe_plan(config: dict[str, Any], plan: TrainingPlan, examples: int, *, documents: int) -> str:
+    """What training will do, in a line. examples: of the training data, 0 where they are streamed; documents: that they
+    are made of."""
     T = config["training"]
     parts = ["no limit of steps" if plan.steps is None else f"{plan.steps:,} steps"]
     if plan.epochs is not None:
         parts.append(f"{plan.epochs:.3g} epochs")
     if examples:
-        parts.append(f"{examples:,} documents")
+        made = f"{examples:,} texts, cut and joined of " if examples != documents else ""
+        parts.append(f"{made}{documents:,} documents")
     parts.append(f"evaluation every {T['eval_frequency']:,} steps")
     if T["patience"]:
         parts.append(f"an end {T['patience']:,} steps after the best")

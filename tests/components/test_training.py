@@ -267,17 +267,27 @@ def test_faults_of_dev_data_are_told_by_what_its_labels_mean(scope, said):
     assert said is None or said in found[0]
 
 
+@pytest.mark.parametrize("joined", [None, 0.0, 1.0])
 @pytest.mark.parametrize("shared", [False, True])
-def test_dev_texts_that_are_trained_on_are_said(config_path, tmp_path, shared):
+def test_dev_texts_that_are_trained_on_are_said(config_path, tmp_path, shared, joined):
+    """Those of the file, also where this package's corpus (joined: not None) joins and cuts documents."""
     nlp = spacy.blank("en")
     doc = nlp("Clara met Mozart in Vienna .")
     doc.ents = [Span(doc, 0, 1, "PER"), Span(doc, 4, 5, "LOC")]
     DocBin(docs=[doc]).to_disk(tmp_path / "new.spacy")
-    dev = load_config(config_path)["paths"]["train"] if shared else str(tmp_path / "new.spacy")
-    overrides = {"training.max_steps": 1, "paths.dev": dev}
+    config = load_config(config_path, overrides={"training.max_steps": 1})
+    train = config["paths"]["train"]
+    config["paths"]["dev"] = train if shared else str(tmp_path / "new.spacy")
+    if joined is not None:
+        lengths = {"@misc": "spacy-luke.mixed_lengths.v1", "sentences": 0.0, "joined": joined}
+        config["corpora"]["train"] = {"@readers": "spacy-luke.GoldCorpus.v1", "path": train, "lengths": lengths}
     out = io.StringIO()
-    loop.train(init_nlp(load_config(config_path, overrides=overrides)), tmp_path / "out", stdout=out)
-    assert ("dev texts are training texts, too" in " ".join(out.getvalue().split())) == shared
+    loop.train(init_nlp(config), tmp_path / "out", stdout=out)
+    told, n = " ".join(out.getvalue().split()), len(list(DocBin().from_disk(train).get_docs(nlp.vocab)))
+    assert ("dev texts are training texts, too" in told) == shared
+    if joined is not None:
+        assert (f"{n} of the {n} dev texts are training texts, too" in told) == shared
+        assert (f" texts, cut and joined of {n} documents" if joined else f", {n} documents,") in told
 
 
 @pytest.mark.parametrize(
