@@ -18,7 +18,8 @@ INTRODUCTION = """# Commands
 <!-- drawn by python -m tests.command_tables -->
 
 All are called as `python -m spacy luke COMMAND`, and say the same by `--help`. A command that fails says in one message
-what was expected and what came; what it was to write is then not written."""
+what was expected and what came; what it was to write is then not written, but for data that `init-config` has
+converted on the way."""
 
 
 def shown(default: object) -> str:
@@ -44,7 +45,8 @@ def draw_command(name: str, command: Any) -> list[str]:
     ]
     for option in options:
         names = ", ".join(f"`{x}`" for x in [*option.opts, *option.secondary_opts])
-        rows.append(f"| {names} | {shown(option.default)} | {cell(option.help)} |")
+        default = "must be given" if option.required else shown(option.default)
+        rows.append(f"| {names} | {default} | {cell(option.help)} |")
     lines.append(f"```bash\n{EXAMPLES[name]}\n```")
     return [*lines, "\n".join(["| | default | |", "| --- | --- | --- |", *rows])]
 

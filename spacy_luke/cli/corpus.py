@@ -102,7 +102,7 @@ def corpus_cli(
 def _report(counts: Counter[str], labels: dict[str, Counter[str]]) -> None:
     """What was found, a line for each kind and a table of its labels."""
     if counts["sentences"]:
-        msg.text(f"{counts['sentences']:,} sentences")
+        msg.text(f"{counts['sentences'] + counts['single words']:,} sentences")
     asked = counts[QUESTIONS] + counts[QUERIES]
     other = counts["typed"] or asked or labels["categories"] or counts["second texts"]
     besides = {

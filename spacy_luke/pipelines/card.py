@@ -14,6 +14,7 @@ from typing import Any
 import spacy
 import srsly
 from spacy.language import Language
+from spacy.util import is_compatible_version
 
 from ..components.base import LukeComponent
 from ..components.linker.component import LukeLinker
@@ -65,13 +66,21 @@ def read_about(path: Path) -> AboutPipeline:
     data = read_object(path)
     try:
         sources = [Source(**source) for source in data.pop("sources")]
-        return AboutPipeline(**data, sources=sources)
+        about = AboutPipeline(**data, sources=sources)
     except (KeyError, TypeError) as error:
         known = [*AboutPipeline.__dataclass_fields__]
         raise ValueError(
             f"{path}: expected 'name', 'version', 'description', 'license' and 'sources' (objects with 'name' and "
             f"'license'), and perhaps others of {known}, but reading them fails by {error!r}."
         ) from error
+    if not f"x_{about.name}".isidentifier():
+        raise ValueError(
+            f"{path}: the name must be letters, digits and underscores, as it becomes that of a Python package, but it "
+            f"is {about.name!r}."
+        )
+    if not is_compatible_version(about.version, ">=0"):
+        raise ValueError(f"{path}: the version must be one of a Python package, as 1.0.2, but it is {about.version!r}.")
+    return about
 
 
 def write_card(folder: Path, about: AboutPipeline, metrics: Sequence[Path], *, output: Path | None = None) -> str:

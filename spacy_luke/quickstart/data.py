@@ -76,7 +76,8 @@ def prepare_parts(
     if files[0].resolve() in [path.resolve() for path in paths]:  # what is given stays
         paths = [folder / f"train-part{_SUFFIX}", folder / f"dev-part{_SUFFIX}"]
     sizes = _divide(files[0], paths, share=share, seed=seed)
-    made.append(f"{paths[0]} and {paths[1]}: {sizes[0]:,} and {sizes[1]:,} documents of {files[0]}, drawn at random")
+    drawn = "drawn at random, equal texts together"
+    made.append(f"{paths[0]} and {paths[1]}: {sizes[0]:,} and {sizes[1]:,} documents of {files[0]}, {drawn}")
     return Parts(paths[0], paths[1], tuple(made))
 
 
@@ -124,12 +125,18 @@ def _nested_instead(convert: Callable[[str | None], Counter[str]], first: ValueE
 
 
 def _divide(source: Path, paths: Sequence[Path], *, share: float, seed: int) -> tuple[int, int]:
-    """Write the documents to train and dev, each in the order of the file. RETURNS: how many of each."""
+    """Write the documents to train and dev, each in the order of the file, those of one text to the same part. RETURNS:
+    how many of each."""
     vocab = spacy.blank("xx").vocab
-    total = sum(1 for _ in read_docbins(source, vocab))
-    if total < _FEWEST:
-        raise ValueError(f"{source} has {total} documents, too few to take a dev part from: give one by --dev.")
-    chosen = set(random.Random(seed).sample(range(total), min(max(round(total * share), 1), total - 1)))
+    numbers: dict[str, int] = {}  # of the texts
+    text_D = [numbers.setdefault(doc.text, len(numbers)) for doc in read_docbins(source, vocab)]
+    total, texts = len(text_D), len(numbers)
+    if texts < _FEWEST:
+        told = f"{total} documents" + (f" of {texts} different texts" if texts < total else "")
+        raise ValueError(f"{source} has {told}, too few to take a dev part from: give one by --dev.")
+    chosen = set(random.Random(seed).sample(range(texts), min(max(round(texts * share), 1), texts - 1)))
     for path, wanted in zip(paths, (False, True), strict=True):
-        write_docbin((doc for i, doc in enumerate(read_docbins(source, vocab)) if (i in chosen) == wanted), path)
-    return total - len(chosen), len(chosen)
+        docs = zip(text_D, read_docbins(source, vocab), strict=True)
+        write_docbin((doc for number, doc in docs if (number in chosen) == wanted), path)
+    dev = sum(number in chosen for number in text_D)
+    return total - dev, dev

@@ -186,7 +186,8 @@ def _count(
     for doc in docs:
         counts["documents"] += 1
         counts["words"] += len(doc)
-        counts["sentences"] += sum(1 for _ in doc.sents) if doc.has_annotation("SENT_START") else 0
+        if doc.has_annotation("SENT_START"):  # which spaCy says of each Doc of one word
+            counts["sentences" if len(doc) > 1 else "single words"] += sum(1 for _ in doc.sents)
         entities = doc.ents if spans_key is None else doc.spans.get(spans_key, [])
         labels["mentions"].update(span.label_ for span in entities)
         linked = doc.spans[LINKS] if LINKS in doc.spans else entities

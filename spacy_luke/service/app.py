@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _HEADERS = {"x-content-type-options": "nosniff", "content-security-policy": "frame-ancestors 'none'"}
+_GONE = 499  # as nginx counts requests whose client went away
 _RETRY = 1  # seconds after which a request that was refused may come again
 
 
@@ -32,6 +33,9 @@ class Service:
         self.meters.watch(lambda: len(self.batcher))
 
     async def annotate(self, request: "Request") -> "Response":
+        from starlette.requests import ClientDisconnect
+        from starlette.responses import Response
+
         started, status = perf_counter(), 500
         try:
             reply = f'{{"documents":[{",".join(await self._annotate(request))}]}}'
@@ -40,6 +44,9 @@ class Service:
         except ServiceError as error:
             status = error.status
             raise
+        except ClientDisconnect:  # before all of the request had come; nobody reads the answer
+            status = _GONE
+            return Response(status_code=status)
         finally:
             self.meters.request(status, perf_counter() - started)
 

@@ -107,6 +107,8 @@ def csv_lines(path: Path | str, lines: Iterable[str], *, known: Collection[str])
 def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:
     """What is wrong and what to do, of a file or a part of it that was decoded."""
     begins = error.object[: error.start + 2]
+    if error.object.startswith(b"PK\x03\x04"):
+        return "expected text in UTF-8, but it is a zip archive, as .docx, .odt and .xlsx are: save it as text."
     for start, (kind, unpack) in _PACKED_AS.items():
         if begins.startswith(start):
             return f"expected text in UTF-8, but it is packed by {kind}. Unpack it by {unpack} -c {path} > NEW."

@@ -143,6 +143,7 @@ def test_standard_input(entities):
     [
         ("a.csv", b"text\nAda left.\n", "a.csv holds many texts, in csv: spacy luke apply annotates all of them"),
         ("a.jsonl", b"{}\n", "a.jsonl holds many texts, in jsonl"),
+        ("a.docx", b"PK\x03\x04\x14\x00\x00\xff", "expected text in UTF-8, but it is a zip archive, as .docx"),
         ("a.pdf", b"%PDF-1.7\n\xe2\xe3", "a.pdf: expected text, but it is a PDF. Extract its text"),
     ],
 )

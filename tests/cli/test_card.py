@@ -186,6 +186,8 @@ def test_the_package_has_it(pipeline, files, tmp_path):
         ({"sources": [{"name": "x"}]}, "expected 'name', 'version'"),
         ({"sources": None}, "expected 'name', 'version'"),
         ({"colour": "red"}, "colour"),
+        ({"name": "a b/c"}, "the name must be letters, digits and underscores, .* it is 'a b/c'"),
+        ({"version": "abc"}, "the version must be one of a Python package, as 1.0.2, but it is 'abc'"),
     ],
 )
 def test_a_description_that_is_none(files, change, message):

@@ -44,6 +44,21 @@ def test_columns(run):
     assert [sentence.text for sentence in first.sents] == ["Bonn is", "Mary Jane"]
 
 
+@pytest.mark.parametrize(("first", "known"), [("Ann lives here . Bob too .", False), ("Ann lives .\nBob too .", True)])
+def test_sentences_are_counted_where_they_are_known(run, first, known):
+    """Of a document of one word spaCy always says that they are."""
+    lines = "".join(f"{word}\tO\n" for word in first.replace("\n", " \t ").split(" ")).replace("\t\tO\n", "\n")
+    documents = [lines, "Rome\tB-LOC\n"]
+    if known:
+        code, text, _ = run("-f", "conll2003", "--documents", "2", text="\n".join([*documents, "Yes\tO\n"]))
+    else:
+        rows = [{"text": x, "entities": []} for x in (first, "Rome", "Yes.")]
+        code, text, _ = run("-f", "jsonl", text="".join(json.dumps(row) + "\n" for row in rows), name="data.jsonl")
+    assert code == 0, text
+    assert (" sentences" in text) == known
+    assert ("4 sentences" in text) == known
+
+
 def test_settings_of_columns(run):
     rows = "x|Bonn|B-A|O\nx|sur|O|B-B\n"
     code, text, output = run(

@@ -190,8 +190,8 @@ def test_a_script_that_the_encoder_lacks(folder, tmp_path, monkeypatch, lang, gi
 
 
 def test_of_json_lines_without_a_dev_part(tmp_path):
-    line = {"text": "Ada left.", "entities": [{"start": 0, "end": 3, "label": "PER"}]}
-    (tmp_path / "data.jsonl").write_text((json.dumps(line) + "\n") * 10)
+    lines = [{"text": f"Ada left {i}.", "entities": [{"start": 0, "end": 3, "label": "PER"}]} for i in range(10)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     arguments = ("--train", tmp_path / "data.jsonl", "-f", "jsonl", "--encoder", "some/hub-name", "--no-timing")
     said = run("luke", "init-config", tmp_path / "config.cfg", *arguments, "--dev-share", 0.3)
     assert "7 and 3 documents" in said
@@ -211,7 +211,7 @@ def test_mentions_that_are_no_words(tmp_path):
 
 
 def test_columns_without_marks_of_documents(tmp_path):
-    (tmp_path / "data.iob").write_text("Ada B-PER\nleft O\n\n" * 6)
+    (tmp_path / "data.iob").write_text("".join(f"Ada B-PER\nleft{i} O\n\n" for i in range(6)))
     arguments = ("luke", "init-config", tmp_path / "c.cfg", "--train", tmp_path / "data.iob", "-f", "columns")
     assert "--documents) to 1 for a document a sentence" in run(*arguments, "--no-timing", code=1)
     assert "5 and 1 documents" in run(*arguments, "--no-timing", "--documents", 1)

@@ -88,3 +88,17 @@ def test_what_is_missing(tmp_path):
         prepare_parts([tmp_path / "a.spacy"], [], tmp_path / "corpus", settings={"align": "split", "documents": None})
     with pytest.raises(ValueError, match=r"one \.spacy file or folder, but there are 2"):
         prepare_parts([tmp_path / "a.spacy", tmp_path / "b.spacy"], [], tmp_path / "corpus")
+
+
+def test_documents_of_one_text_are_in_one_part(tmp_path):
+    """What the pipeline is scored on it has not learned by heart."""
+    data = write_jsonl(tmp_path / "data.jsonl")
+    data.write_text(data.read_text() * 3)
+    parts = prepare_parts([data], [], tmp_path / "corpus", format="jsonl", share=0.3)
+    train, dev = texts(parts.train), texts(parts.dev)
+    assert (len(train), len(dev)) == (21, 9)
+    assert set(train).isdisjoint(dev)
+    write_jsonl(data, n=1)
+    data.write_text(data.read_text() * 3)
+    with pytest.raises(ValueError, match="has 3 documents of 1 different texts, too few"):
+        prepare_parts([data], [], tmp_path / "other", format="jsonl")

@@ -1,5 +1,6 @@
 """The service over HTTP: replies, errors, limits, the page, metrics."""
 
+import asyncio
 import gzip
 import json
 import re
@@ -178,3 +179,22 @@ def test_a_pipeline_without_a_component_of_ours():
     register_extensions()
     with pytest.raises(ValueError, match="with a component of spacy_luke"):
         Annotator(spacy.blank("en"))
+
+
+def test_a_client_that_goes_away_while_it_sends(annotator):
+    """No failure of the pipeline, and no traceback: it is counted apart."""
+    app, sent = make_app(annotator, LIMITS), []
+    scope = {"type": "http", "method": "POST", "path": "/annotate", "raw_path": b"/annotate", "query_string": b""}
+    scope |= {"headers": [(b"content-type", b"application/json")], "http_version": "1.1", "scheme": "http"}
+    coming = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive():
+        return coming.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    assert [x["status"] for x in sent if x["type"] == "http.response.start"] == [499]
+    with _client(annotator, LIMITS) as client:
+        assert client.get("/health").status_code == 200
