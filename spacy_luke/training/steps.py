@@ -149,7 +149,7 @@ def describe_plan(config: dict[str, Any], plan: TrainingPlan, examples: int, *, 
     if plan.epochs is not None:
         parts.append(f"{plan.epochs:.3g} epochs")
     if examples:
-        made = f"{examples:,} texts, cut and joined of " if examples != documents else ""
+        made = f"{examples:,} texts made of " if examples != documents else ""
         parts.append(f"{made}{documents:,} documents")
     parts.append(f"evaluation every {T['eval_frequency']:,} steps")
     if T["patience"]:

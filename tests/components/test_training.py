@@ -287,7 +287,7 @@ def test_dev_texts_that_are_trained_on_are_said(config_path, tmp_path, shared, j
     assert ("dev texts are training texts, too" in told) == shared
     if joined is not None:
         assert (f"{n} of the {n} dev texts are training texts, too" in told) == shared
-        assert (f" texts, cut and joined of {n} documents" if joined else f", {n} documents,") in told
+        assert (f" texts made of {n} documents" if joined else f", {n} documents,") in told
 
 
 @pytest.mark.parametrize(

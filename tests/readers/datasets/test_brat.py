@@ -111,7 +111,7 @@ def test_documents_of_a_folder(write, tmp_path):
 def test_a_folder_for_init_config(write, tmp_path):
     (tmp_path / "texts").mkdir()
     for i in range(10):
-        write(LINES, name=f"texts/{i}")
+        write(LINES, TEXT + f" {i}", name=f"texts/{i}")
     parts = prepare_parts([tmp_path / "texts"], [], tmp_path / "corpus", format="brat")
     sizes = [len(list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))) for path in (parts.train, parts.dev)]
     assert sizes == [8, 2]
