@@ -86,7 +86,7 @@ def faults_of_dev(
             )
 
 
-def read_texts(corpus: Any, examples: Sequence[Example]) -> tuple[int, Collection[int]]:
+def trained_texts(corpus: Any, examples: Sequence[Example]) -> tuple[int, Collection[int]]:
     """How many documents these examples of a corpus were made of, and the hashes of their texts; of other corpora than
     this package's each example is one. Nothing of a corpus that is streamed, which was not read."""
     if not examples:

@@ -28,7 +28,7 @@ from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from ..stores.progress import PAUSE
 from .console import Log
-from .dev_gold import faults_of_dev, read_texts
+from .dev_gold import faults_of_dev, trained_texts
 from .evaluation import make_evaluation
 from .resume import (
     RESUME,
@@ -191,7 +191,7 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
             print(text, file=stdout, flush=True)
 
     printer = Printer(no_print=True)
-    size, texts = read_texts(train_corpus, examples or [])
+    size, texts = trained_texts(train_corpus, examples or [])
     write(printer.info(describe_plan(config, plan, len(examples or []), documents=size)))
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
