@@ -37,7 +37,7 @@ def make_mixed_lengths(
 
 
 @registry.misc("spacy-luke.one_sentence.v1")
-def make_one_sentence(max_words: int = 510) -> Lengths:
+def make_one_sentence(max_words: int = 510, without: Sequence[str] = ()) -> Lengths:
     """A Doc for each sentence of the gold documents: the sentence with all that is annotated on it, and the words
     around it, of which nothing is. So a batch has sentences of different documents, each in its context, as in the
     original code of LUKE (examples/legacy/ner). Sentences that an annotation joins stay together; a document with
@@ -47,12 +47,15 @@ def make_one_sentence(max_words: int = 510) -> Lengths:
     otherwise.
 
     max_words: most words before the sentence, and after it; a window of 512 pieces holds no more than 510.
+    without: annotations that are left out first, such as "luke_relations", which join sentences, where entities are
+        learned alone.
     """
     if max_words < 0:
         raise ValueError(f"max_words must be at least 0, but it is {max_words}.")
+    check_without(without)
 
     def each_sentence(docs: Iterable[Doc]) -> Iterator[Doc]:
-        for doc in docs:
+        for doc in (leave_out(doc, without) for doc in docs):
             starts = _cuts(doc)
             if max_words and len(starts) > 1 and (groups := sorted(set(doc.spans) - set(OWN_GROUPS))):
                 raise ValueError(
@@ -63,6 +66,20 @@ def make_one_sentence(max_words: int = 510) -> Lengths:
             yield from cut_doc(doc, starts, around=max_words)
 
     return each_sentence
+
+
+def check_without(without: Sequence[str]) -> None:
+    if isinstance(without, str) or not set(without) <= set(KINDS):
+        raise ValueError(f"without must be a list of some of {list(KINDS)}, but it is {without!r}.")
+
+
+def leave_out(doc: Doc, without: Sequence[str]) -> Doc:
+    """A copy without these rows; the Doc itself where there are none to leave out."""
+    if without:
+        doc = doc.copy()
+        for name in without:
+            set_rows(doc, name, None)
+    return doc
 
 
 class MixedLengths:
@@ -98,8 +115,7 @@ class MixedLengths:
             )
         if max_words < 1:
             raise ValueError(f"max_words must be at least 1, but it is {max_words}.")
-        if isinstance(without, str) or not set(without) <= set(KINDS):
-            raise ValueError(f"without must be a list of some of {list(KINDS)}, but it is {without!r}.")
+        check_without(without)
         self.sentences, self.joined, self.max_words = sentences, joined, max_words
         self.without, self.seed = tuple(without), seed
         self.passes = 0
@@ -108,7 +124,7 @@ class MixedLengths:
         draw = random.Random(f"{self.seed}-{self.passes}")
         self.passes += 1
         streams: dict[Hashable, _Stream] = {}
-        for doc in _shuffled(map(self._without, docs), draw):
+        for doc in _shuffled((leave_out(doc, self.without) for doc in docs), draw):
             share = draw.random()
             starts = _cuts(doc)
             if not starts or share >= self.sentences + self.joined:
@@ -120,13 +136,6 @@ class MixedLengths:
                 yield from stream.add(doc, starts)
         for stream in streams.values():
             yield from stream.rest()
-
-    def _without(self, doc: Doc) -> Doc:
-        if self.without:
-            doc = doc.copy()
-            for name in self.without:
-                set_rows(doc, name, None)
-        return doc
 
 
 class _Stream:

@@ -108,6 +108,10 @@ def test_sentences_that_an_annotation_joins_stay_together():
     doc._.luke_relations = [(doc[0:1], doc[6:7], "visited")]
     (part,) = make_one_sentence()([doc])
     assert len(part._.luke_relations) == 1
+    parts = list(make_one_sentence(without=["luke_relations"])([doc]))
+    assert len(parts) == 2
+    assert not any(part._.luke_relations for part in parts)
+    assert len(doc._.luke_relations) == 1
 
 
 def test_entities_of_a_group():
@@ -124,3 +128,5 @@ def test_entities_of_a_group():
 def test_wrong_settings():
     with pytest.raises(ValueError, match="max_words must be at least 0"):
         make_one_sentence(-1)
+    with pytest.raises(ValueError, match="without must be a list of some of"):
+        make_one_sentence(without="luke_relations")
