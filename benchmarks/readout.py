@@ -14,7 +14,6 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from runs import describe_runs, group_runs, make_parser, run_as_asked, start
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 TASKS = ("open_entity", "semeval")
 SYSTEMS = ("markers", "luke", "luke_mention", "one_way", "one_way_mention")
-TEST = 1000
 WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1)  # of L2, tried on the last fifth of the training records
 NONE = "Other"
 
@@ -45,7 +43,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     start(options)
-    task, system = replace(quality_tasks.TASKS[options.task], test=TEST), quality_tasks.SYSTEMS[options.system]
+    task, system = quality_tasks.TASKS[options.task], quality_tasks.SYSTEMS[options.system]
     nlp = quality_tasks.build(options.task, system, tokens="pair")
     train, test = quality_tasks.read_parts(nlp, task, options)
     folder = None if options.cache is None else common_start.find_start(options)
