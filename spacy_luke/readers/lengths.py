@@ -52,10 +52,10 @@ def make_one_sentence(max_words: int = 510, without: Sequence[str] = ()) -> Leng
     """
     if max_words < 0:
         raise ValueError(f"max_words must be at least 0, but it is {max_words}.")
-    check_without(without)
+    _check_without(without)
 
     def each_sentence(docs: Iterable[Doc]) -> Iterator[Doc]:
-        for doc in (leave_out(doc, without) for doc in docs):
+        for doc in (_without_rows(doc, without) for doc in docs):
             starts = _cuts(doc)
             if max_words and len(starts) > 1 and (groups := sorted(set(doc.spans) - set(OWN_GROUPS))):
                 raise ValueError(
@@ -68,12 +68,12 @@ def make_one_sentence(max_words: int = 510, without: Sequence[str] = ()) -> Leng
     return each_sentence
 
 
-def check_without(without: Sequence[str]) -> None:
+def _check_without(without: Sequence[str]) -> None:
     if isinstance(without, str) or not set(without) <= set(KINDS):
         raise ValueError(f"without must be a list of some of {list(KINDS)}, but it is {without!r}.")
 
 
-def leave_out(doc: Doc, without: Sequence[str]) -> Doc:
+def _without_rows(doc: Doc, without: Sequence[str]) -> Doc:
     """A copy without these rows; the Doc itself where there are none to leave out."""
     if without:
         doc = doc.copy()
@@ -115,7 +115,7 @@ class MixedLengths:
             )
         if max_words < 1:
             raise ValueError(f"max_words must be at least 1, but it is {max_words}.")
-        check_without(without)
+        _check_without(without)
         self.sentences, self.joined, self.max_words = sentences, joined, max_words
         self.without, self.seed = tuple(without), seed
         self.passes = 0
@@ -124,7 +124,7 @@ class MixedLengths:
         draw = random.Random(f"{self.seed}-{self.passes}")
         self.passes += 1
         streams: dict[Hashable, _Stream] = {}
-        for doc in _shuffled((leave_out(doc, self.without) for doc in docs), draw):
+        for doc in _shuffled((_without_rows(doc, self.without) for doc in docs), draw):
             share = draw.random()
             starts = _cuts(doc)
             if not starts or share >= self.sentences + self.joined:
