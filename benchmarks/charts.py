@@ -64,7 +64,7 @@ def draw_bars(title: str, groups: Mapping[str, Sequence[tuple[str, str, float]]]
             kind = "ours" if system in OURS else "theirs"
             parts.append(text(236, y + 14, label, anchor="end", small=True))
             parts.append(f'<rect class="{kind}" x="244" y="{y}" width="{length:.0f}" height="18" rx="2"/>')
-            parts.append(text(250 + length, y + 14, f"{value:,.0f}" if log else f"{value:.1f}", small=True))
+            parts.append(text(250 + length, y + 14, f"{value:,.0f}" if log else f"{value + 1e-9:.1f}", small=True))
             y += 24
         y += 8
     return svg(title, 566, y, parts)
