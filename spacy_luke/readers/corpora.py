@@ -85,8 +85,7 @@ def check_limit(limit: int | None, *, noun: str) -> None:
 
 
 class GoldExamples:
-    """A corpus as `spacy train` calls it. documents, texts: how many gold Docs were read since the last call, and the
-    hashes of their texts, before lengths and augmenter have changed them."""
+    """A corpus as `spacy train` calls it."""
 
     def __init__(
         self,
@@ -97,12 +96,18 @@ class GoldExamples:
         augmenter: Augmenter | None = None,
     ):
         self._gold, self._limit, self._lengths, self._augmenter = gold, limit, lengths, augmenter
-        self.documents, self.texts = 0, set[int]()
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
+        return self._examples(nlp, self._gold.docs(nlp))
+
+    def read_all(self, nlp: Language) -> tuple[list[Example], list[int]]:
+        """All Examples, and of each gold Doc the hash of its text, before lengths and augmenter have changed it."""
+        texts: list[int] = []
+        return list(self._examples(nlp, _noted(self._gold.docs(nlp), texts))), texts
+
+    def _examples(self, nlp: Language, gold: Iterable[Doc]) -> Iterator[Example]:
         look_up_codecs_once()
-        self.documents, self.texts = 0, set()
-        docs = self._noted(islice(self._gold.docs(nlp), self._limit))
+        docs = islice(gold, self._limit)
         for doc in docs if self._lengths is None else self._lengths(docs):
             example = Example(self._gold.given(doc, nlp), doc)
             if self._augmenter is None:
@@ -110,8 +115,8 @@ class GoldExamples:
             else:
                 yield from self._augmenter(nlp, example)
 
-    def _noted(self, docs: Iterable[Doc]) -> Iterator[Doc]:
-        for doc in docs:
-            self.documents += 1
-            self.texts.add(hash(doc.text))
-            yield doc
+
+def _noted(docs: Iterable[Doc], texts: list[int]) -> Iterator[Doc]:
+    for doc in docs:
+        texts.append(hash(doc.text))
+        yield doc

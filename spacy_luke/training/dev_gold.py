@@ -1,7 +1,7 @@
 """What a reader of the log should know of the dev data: scores cannot tell what these do not have."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from spacy.language import Language
@@ -23,11 +23,10 @@ class _Labelled(Protocol):
 
 
 @runtime_checkable
-class RemembersTexts(Protocol):
-    """A corpus that has the texts of its documents as they were before it cut or joined them, by their hashes."""
+class TellsTexts(Protocol):
+    """A corpus that tells the texts of its documents as they were before it cut or joined them, by their hashes."""
 
-    documents: int
-    texts: Collection[int]
+    def read_all(self, nlp: Language) -> tuple[list[Example], list[int]]: ...
 
 
 @runtime_checkable
@@ -86,14 +85,13 @@ def faults_of_dev(
             )
 
 
-def trained_texts(corpus: Any, examples: Sequence[Example]) -> tuple[int, Collection[int]]:
-    """How many documents these examples of a corpus were made of, and the hashes of their texts; of other corpora than
-    this package's each example is one. Nothing of a corpus that is streamed, which was not read."""
-    if not examples:
-        return 0, ()
-    if isinstance(corpus, RemembersTexts):
-        return corpus.documents, corpus.texts
-    return len(examples), {hash(example.reference.text) for example in examples}
+def read_examples(corpus: Callable[[Language], Iterable[Example]], nlp: Language) -> tuple[list[Example], list[int]]:
+    """All examples of a corpus, and the hash of the text of each document that they were made of; of other corpora than
+    this package's each example is one."""
+    if isinstance(corpus, TellsTexts):
+        return corpus.read_all(nlp)
+    examples = list(corpus(nlp))
+    return examples, [hash(example.reference.text) for example in examples]
 
 
 def task_of(pipe: FindsSpans | ClassifiesUnits) -> str:

@@ -28,7 +28,7 @@ from ..model.randomness import restore_random
 from ..stores.atomic import mend, write_folder_atomically
 from ..stores.progress import PAUSE
 from .console import Log
-from .dev_gold import faults_of_dev, trained_texts
+from .dev_gold import faults_of_dev, read_examples
 from .evaluation import make_evaluation
 from .resume import (
     RESUME,
@@ -169,7 +169,8 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
     fix_random_seed(seed)
     names = [config["training"][name] for name in ("train_corpus", "dev_corpus")]
     train_corpus, dev_corpus = resolve_dot_names(config, names)
-    examples = list(train_corpus(nlp)) if config["training"]["max_epochs"] >= 0 else None
+    streamed = config["training"]["max_epochs"] < 0
+    examples, texts = (None, []) if streamed else read_examples(train_corpus, nlp)
     if examples is not None and not examples:
         raise ValueError("The training corpus is empty: expected at least one example; check [paths] train.")
     plan = plan_training(config, examples or [])
@@ -191,12 +192,11 @@ def _prepare(nlp: Language, stdout: IO[str], processes: Processes) -> _Job:
             print(text, file=stdout, flush=True)
 
     printer = Printer(no_print=True)
-    size, texts = trained_texts(train_corpus, examples or [])
-    write(printer.info(describe_plan(config, plan, len(examples or []), documents=size)))
+    write(printer.info(describe_plan(config, plan, len(examples or []), documents=len(texts))))
     for fault in faults_of_schedule(config, plan):
         write(printer.warn(fault))
     if processes.is_main:
-        for fault in faults_of_dev(nlp, dev_corpus(nlp), T["frozen_components"], trained=texts):
+        for fault in faults_of_dev(nlp, dev_corpus(nlp), T["frozen_components"], trained=set(texts)):
             write(printer.warn(fault))
     if processes.size > 1:
         write(printer.info(f"{processes.size} processes learn from a share of each batch"))
