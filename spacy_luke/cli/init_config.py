@@ -254,8 +254,8 @@ def _tell_next(output: Path, wanted: Wanted, text: str) -> None:
     dev = Config().from_str(text, interpolate=False)["corpora"].get("dev", {})
     given = "".join(f" --gold-{name}" for name in Given._fields if dev.get(name))
     gpu = " --gpu-id 0" if wanted.machine == "gpu" else ""
-    folder, config, data = (quote(str(x)) for x in (Path("training") / output.stem, output, wanted.dev))
-    best = quote(str(Path("training") / output.stem / "model-best"))
+    training = Path("training") / output.stem
+    config, folder, best, data = (quote(str(x)) for x in (output, training, training / "model-best", wanted.dev))
     typer.echo("Next:")  # not wrapped, to be copied
     weights = _weights(wanted)
     if weights.startswith(PACKAGE) and not is_here(weights):

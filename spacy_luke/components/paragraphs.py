@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from ..annotations import get_sentence_starts, set_sentence_starts
 from ..stores.atomic import write_atomically
 from ..text.lines import line_starts, sentence_starts
-from .settings import changed_settings
+from .settings import changed_settings, standing_changes
 
 
 @Language.factory(
@@ -83,8 +83,11 @@ class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no
             "overwrite": self.overwrite,
         }
 
+    def _stored(self) -> dict[str, Any]:
+        return {"changed": changed_settings(self._configured, self._settings())}
+
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        stored: bytes = srsly.msgpack_dumps({"changed": changed_settings(self._configured, self._settings())})
+        stored: bytes = srsly.msgpack_dumps(self._stored())
         return stored
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ParagraphSentencizer":
@@ -92,18 +95,16 @@ class ParagraphSentencizer(Sentencizer):  # type: ignore[misc]  # spaCy's has no
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write PATH.json, as spaCy's does."""
-        changed = {"changed": changed_settings(self._configured, self._settings())}
         with write_atomically(Path(path).with_suffix(".json")) as temporary:
-            srsly.write_json(temporary, changed)
+            srsly.write_json(temporary, self._stored())
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ParagraphSentencizer":
         return self._take(srsly.read_json(Path(path).with_suffix(".json")))
 
     def _take(self, stored: dict[str, Any]) -> "ParagraphSentencizer":
         """Earlier files have all settings, which say no more than the config does."""
-        for name, (before, now) in stored.get("changed", {}).items():
-            if self._configured[name] == before:
-                setattr(self, name, set(now) if name == "punct_chars" else now)
+        for name, now in standing_changes(stored.get("changed", {}), self._configured).items():
+            setattr(self, name, set(now) if name == "punct_chars" else now)
         return self
 
     def predict(self, docs: Iterable[Doc]) -> list[np.ndarray]:

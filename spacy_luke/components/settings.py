@@ -21,6 +21,11 @@ def changed_settings(configured: dict[str, Any], cfg: dict[str, Any]) -> dict[st
     return {key: [value, cfg[key]] for key, value in configured.items() if key in cfg and cfg[key] != value}
 
 
+def standing_changes(changed: dict[str, Any], configured: dict[str, Any]) -> dict[str, Any]:
+    """Of what `changed_settings` gave, the values that count: where the config still has the first one."""
+    return {key: now for key, (before, now) in changed.items() if key in configured and configured[key] == before}
+
+
 def pack_about(about: dict[str, Any]) -> str:
     return json.dumps({**about, "digest": digest_values(about)})
 
@@ -65,7 +70,7 @@ def take_settings(about: dict[str, Any], configured: dict[str, Any], cfg: dict[s
         changed = {key: [defaults.get(key), x] for key, x in about["learned"].items() if key not in learned}
     cfg.update(copy.deepcopy(configured))
     dict.update(cfg, learned)  # unchecked, as earlier versions may have learned something else
-    cfg.update({key: now for key, (before, now) in changed.items() if key in configured and configured[key] == before})
+    cfg.update(standing_changes(changed, configured))
 
 
 def check_fixed(saved: dict[str, Any], configured: dict[str, Any], *, name: str) -> None:
