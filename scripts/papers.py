@@ -63,14 +63,17 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
     told = dict(papers["experiments"][row["experiment"]])
     small = told.pop("small", None)
     overrides = told.pop("overrides", {})
+    component = told.pop("component", None)
+    change = papers["changes"][row["change"]] if "change" in row else {}
+    of_row = {name.replace("COMPONENT", component): x for name, x in change.items()} | row.get("overrides", {})
     if size == "full":
-        overrides = {**overrides, **row.get("overrides", {})}
+        overrides = {**overrides, **of_row}
     elif small is None:
         raise ValueError(f"The experiment {row['experiment']} has no small size.")
     else:
         told |= {key: x for key, x in small.items() if key != "overrides"}
         trained = papers["small"] if told.get("convert") is None else {}
-        own = [small.get("overrides", {}), row.get("overrides", {}), trained, row.get("small", {})]
+        own = [small.get("overrides", {}), of_row, trained, row.get("small", {})]
         overrides = {name: x for some in (overrides, *own) for name, x in some.items()}
     told["needs"] = [*told["needs"], *row.get("needs" if size == "full" else "small_needs", ())]
     figures = {name: x for name, x in row["paper"].items() if name in told["metrics"]}
