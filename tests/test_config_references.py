@@ -44,6 +44,7 @@ UNCORRECTED = {  # AdamW as the originals' codes have it
     "relation_tacred_large",
     "typing_open_entity_large",
 }
+TYPES = {"ernie_typing_figer": 113, "ernie_typing_open_entity": 9, "typing_open_entity_large": 9}
 PUBLISHED = {  # Examples, and the steps of all epochs
     "cloze_record_large": (65_709, 6258),
     "ernie_glue_textcat": (3668, 345),
@@ -82,8 +83,12 @@ def test_schedule_follows_the_data(path):
 def test_bias_correction_is_the_references(path):
     optimizer = load_config(path)["training"]["optimizer"]
     assert optimizer["bias_correction"] == (path.stem not in UNCORRECTED)
-    if path.stem in UNCORRECTED and path.stem.startswith("ernie_"):
-        assert (optimizer["beta2"], optimizer["eps"], optimizer["grad_clip"]) == (0.999, 1e-8, 1.0)  # FusedAdam's
+    types = TYPES.get(path.stem, 1)  # over which a loss is summed, and the reference's is the mean
+    if path.stem in UNCORRECTED and path.stem.startswith("ernie_"):  # FusedAdam's
+        assert (optimizer["beta2"], optimizer["grad_clip"]) == (0.999, types)
+        assert optimizer["eps"] == pytest.approx(1e-8 * types)
+    elif path.stem in TYPES:
+        assert (optimizer["eps"], optimizer["grad_clip"]) == (pytest.approx(1e-6 * types), 0)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

@@ -229,8 +229,8 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
     # ---- training
 
     def loss_weight(self, batch: EntityBatch) -> float:
-        """Units of which something is known. The paper's mean of typing is also over labels, which changes nothing for
-        AdamW but the size of eps."""
+        """Units of which something is known. The papers' mean of typing is also over labels: for AdamW as much as an
+        eps and a `grad_clip` that are as many times larger, as the papers' configs have them."""
         gold = need_gold(batch.gold)
         return float(len(gold) if gold.ndim == 2 else (gold != ANY).sum())
 
