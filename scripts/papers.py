@@ -65,7 +65,8 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
     overrides = told.pop("overrides", {})
     component = told.pop("component", None)
     change = papers["changes"][row["change"]] if "change" in row else {}
-    of_row = {name.replace("COMPONENT", component): x for name, x in change.items()} | row.get("overrides", {})
+    of_change = {name.replace("COMPONENT", component): x for name, x in change.get("overrides", {}).items()}
+    of_row = of_change | row.get("overrides", {})
     if size == "full":
         overrides = {**overrides, **of_row}
     elif small is None:
@@ -73,9 +74,11 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
     else:
         told |= {key: x for key, x in small.items() if key != "overrides"}
         trained = papers["small"] if told.get("convert") is None else {}
-        own = [small.get("overrides", {}), of_row, trained, row.get("small", {})]
-        overrides = {name: x for some in (overrides, *own) for name, x in some.items()}
-    told["needs"] = [*told["needs"], *row.get("needs" if size == "full" else "small_needs", ())]
+        layers = (overrides, small.get("overrides", {}), of_row, trained, row.get("small", {}))
+        overrides = {name: x for some in layers for name, x in some.items()}
+    without = {*change.get("without", ()), *row.get("without", ())}
+    own = row.get("needs" if size == "full" else "small_needs", ())
+    told["needs"] = [*(need for need in told["needs"] if need not in without), *own]
     figures = {name: x for name, x in row["paper"].items() if name in told["metrics"]}
     return Row(row["name"], figures, told["metrics"], Experiment(**told, overrides=overrides))
 

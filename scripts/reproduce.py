@@ -1,6 +1,6 @@
 """A table of the papers: what configs/papers.toml says of it is trained, scored and written beside the paper's figures.
 
-    python scripts/reproduce.py luke3 --seeds 5 [--size small] [--gpu-id -1]
+    python scripts/reproduce.py luke3 --seeds 5 [--size small] [--gpu-id -1] [--gpus 1]
 
 OUTPUT/SIZE/TABLE.md and .json are written anew after each run. A run whose scores are there, for this table or another
 one, is not made again, and one that was killed goes on where it was. Of another run are scores where the experiment,
@@ -237,9 +237,19 @@ def missing_of(experiment: Experiment, plan: Plan, project: Project) -> dict[str
 
 
 def reproduce(
-    name: str, *, size: str, seeds: int, gpu_id: int, output: Path, models: Path, keep: bool, execute: Execute
+    name: str,
+    *,
+    size: str,
+    seeds: int,
+    gpu_id: int,
+    gpus: int,
+    output: Path,
+    models: Path,
+    keep: bool,
+    execute: Execute,
 ) -> tuple[str, bool]:
-    """RETURNS: the table in Markdown, and whether any of its rows has scores."""
+    """gpus: of the pretrainings that a table needs. RETURNS: the table in Markdown, and whether any of its rows has
+    scores."""
     table, project = read_table(name, size), Project(ROOT)
     folder = output / size
     folder.mkdir(parents=True, exist_ok=True)
@@ -256,7 +266,7 @@ def reproduce(
         print(f"{row}: not run, without {', '.join(files)}", flush=True)
     ready = [plan.steps for row, (_, plan) in plans.items() if row not in missing]
     for step in dict.fromkeys(step for steps in ready for step in steps):
-        execute([sys.executable, "-m", "spacy", "project", "run", *_project_words(step)])
+        execute([*_project_command(step), "--vars.gpu", str(gpu_id), "--vars.gpus", str(gpus)])
     for row, seed, scores in runs:
         if row.name not in missing:
             run_row(row, models / size / scores.stem, scores, seed=seed, gpu_id=gpu_id, keep=keep, execute=execute)
@@ -265,9 +275,9 @@ def reproduce(
     return text, any(scores.exists() for _, _, scores in runs)
 
 
-def _project_words(need: str) -> list[str]:
-    command, *rest = shlex.split(need)
-    return [command, ".", *rest]
+def _project_command(step: str) -> list[str]:
+    command, *rest = shlex.split(step)
+    return [sys.executable, "-m", "spacy", "project", "run", command, ".", *rest]
 
 
 def execute(command: list[str]) -> None:
@@ -283,18 +293,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--gpu-id", type=int, default=-1)
+    parser.add_argument("--gpus", type=int, default=1, help="of the pretrainings that a table needs")
     parser.add_argument("--output", type=Path, default=ROOT / "metrics" / "reproduce")
     parser.add_argument("--models", type=Path, default=ROOT / "training" / "reproduce")
     parser.add_argument("--keep", action="store_true", help="keep the models, which are large")
     told = parser.parse_args()
+    given = {key: x for key, x in vars(told).items() if key != "table"}
     try:
         scored, names = False, tables_of(told.table, told.size)
         for name in names:
-            text, some = reproduce(
-                name,
-                **{"size": told.size, "seeds": told.seeds, "gpu_id": told.gpu_id, "output": told.output},
-                **{"models": told.models, "keep": told.keep, "execute": execute},
-            )
+            text, some = reproduce(name, execute=execute, **given)
             print(text)
             scored = scored or some
         if names != [told.table]:

@@ -50,7 +50,7 @@ class Fake:
 
 
 def run(folder, fake, name="luke3", size="full", seeds=3):
-    settings = {"gpu_id": -1, "output": folder / "metrics", "models": folder / "models", "keep": False}
+    settings = {"gpu_id": -1, "gpus": 4, "output": folder / "metrics", "models": folder / "models", "keep": False}
     text, scored = reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
     told = json.loads((folder / f"metrics/{size}/{name}.json").read_text(encoding="utf8"))
     assert scored == any(one["values"] for row in told["rows"].values() for one in row.values())
@@ -89,7 +89,7 @@ def test_rows_whose_data_are_missing_stand_in_the_table(tmp_path, home):
     for name in ("train", "dev", "test"):
         (home / f"assets/open_entity/{name}.json").touch()
     text = run(tmp_path, second := Fake(), "released", seeds=1)
-    assert [x[-1] for x in second.ran if x[0] == "project"] == ["."]
+    assert [x[2] for x in second.ran if x[0] == "project"] == ["convert-typing"]
     assert [x[1] for x in second.ran if x[0] == "convert"] == ["studio-ousia/luke-large-finetuned-open-entity"]
     assert "| luke-large-finetuned-open-entity | F1 | 80.00 | 1 | 78.2 | +1.80 |" in text
 
@@ -119,7 +119,7 @@ def test_a_table_with_the_papers_figures(tmp_path, home):
     assert "| LUKE | F1 | 91.00 ± 1.00 | 3 | 94.3 |  |" in small  # of other data, so that no difference is told
     told = json.loads((tmp_path / "metrics/full/luke3.json").read_text(encoding="utf8"))
     assert told["rows"]["LUKE"]["ents_f"]["values"] == pytest.approx([90, 91, 92])
-    assert fake.ran[0] == ["project", "run", "convert", "."]
+    assert fake.ran[0] == ["project", "run", "convert", ".", "--vars.gpu", "-1", "--vars.gpus", "4"]
     trained = [words for words in fake.ran if words[0] == "train"]
     assert [words[words.index("--system.seed") + 1] for words in trained] == ["0", "0", "1", "1", "2", "2"]
     assert sum("--components.luke_ner.model.features" in words for words in trained) == 3

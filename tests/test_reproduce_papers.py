@@ -117,7 +117,12 @@ def test_bert_has_no_k_encoder(row, tmp_path):
 def test_what_is_told_of_one_size():
     """Rows of the size full, settings and needs of the size small, also before those that all small trainings have."""
     names = {size: [row.name for row in papers.read_table("ernie7", size).rows] for size in papers.SIZES}
-    assert [x for x in names["full"] if x not in names["small"]] == ["without dEA (pretrained with --task.dea false)"]
+    here = ["ERNIE, pretrained here", "without dEA, pretrained here"]
+    assert [x for x in names["full"] if x not in names["small"]] == here
+    needs = {row.name: row.experiment.needs for row in papers.read_table("ernie7", "full").rows}
+    assert needs["ERNIE"][0] == "vectors-wikidata"
+    assert needs["BERT"] == needs["ERNIE"][1:]
+    assert needs[here[0]] == [*needs["BERT"], "pretrain-ernie-public-fewrel"]
     full, small = (papers.read_table("luke8", size) for size in papers.SIZES)
     further = [next(x for x in table.rows if "further" in x.name).experiment for table in (full, small)]
     assert further[0].needs == ["convert", "pretrain-words"]
