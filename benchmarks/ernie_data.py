@@ -1,7 +1,7 @@
 """The data of quality_ernie.py: parts of Open Entity and FewRel, and a control in which vectors alone tell the answer.
 
 options: `data`, the folder of the data sets; `vectors`; `dev`, for the dev part in the place of the test part; `limit`.
-sizes: records to train on, and to test.
+sizes: records to train on, and to test; None: all.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import islice
 from typing import Any
 
-Sizes = tuple[int, int]
+Sizes = tuple[int, int | None]
 Parts = tuple[list[Any], list[Any]]
 FEWREL = ("fewrel/val_wiki.json", "fewrel/resplit_mgfte/val.json", "fewrel/resplit_mgfte/test.json")
 SENTENCES = (
@@ -35,7 +35,7 @@ KINDS = {  # of entities in the positive control, and their types in CoDEx
 def read_open_entity(nlp: Any, options: argparse.Namespace, sizes: Sizes) -> Parts:
     from spacy_luke.readers.datasets.table import dataset_docs
 
-    def read(part: str, n: int) -> list[Any]:
+    def read(part: str, n: int | None) -> list[Any]:
         path = options.data / "open_entity_ernie" / f"{part}.json"
         return list(islice(dataset_docs(nlp, path, format="open_entity"), options.limit or n))
 
@@ -48,21 +48,21 @@ def read_fewrel(nlp: Any, options: argparse.Namespace, sizes: Sizes) -> Parts:
     from spacy_luke.readers.records import make_doc
     from spacy_luke.readers.splits import divide_records
 
-    def read(part: str, n: int) -> list[Any]:
+    def read(part: str, n: int | None) -> list[Any]:
         records = [x for file in FEWREL for x in read_dataset(options.data / file, format="fewrel")]
-        taken: Counter = Counter()
+        most, taken = options.limit or n, Counter[str]()
         docs = []
         for record in divide_records(records, part=part, seed=0):
             label = record.relations[0][2]
             taken[label] += 1
-            if taken[label] <= (options.limit or n):
+            if most is None or taken[label] <= most:
                 docs.append(make_doc(nlp, record))
         return docs
 
     return read("train", sizes[0]), read("dev" if options.dev else "test", sizes[1])
 
 
-def read_control(nlp: Any, options: argparse.Namespace, sizes: Sizes) -> Parts:
+def read_control(nlp: Any, options: argparse.Namespace, sizes: tuple[int, int]) -> Parts:
     """Neutral sentences about entities of CoDEx: only their vectors tell what they are. As many entities of each kind,
     which are of no other; no entity is in two parts."""
     from spacy.tokens import Span

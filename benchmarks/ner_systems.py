@@ -49,7 +49,7 @@ class Settings:
     max_span_words: int = 8  # luke only
     spans_per_word: float = 0.5  # luke_one_way only
     layers: int | None = None  # of the encoder, the first ones; luke only
-    tag_prior: bool = False  # token_classifier only: its bias begins at the log-shares of tags, as LUKE's of spans
+    flat_bias: bool = False  # token_classifier only: its bias begins at 0, not at the log-shares of tags
 
 
 def make_spacy_ner(
@@ -86,7 +86,8 @@ def make_spacy_ner(
 def make_token_classifier(
     encoder: Path, sentences: Sequence[Sentence], *, settings: Settings, seed: int, nested: bool
 ) -> System:
-    """A linear layer on the first piece of each word, tags in IOB2; read as conlleval reads them."""
+    """A linear layer on the first piece of each word, tags in IOB2; read as conlleval reads them. Its bias begins at
+    the log-shares of tags, as LUKE's at those of spans."""
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
     fix_random_seed(seed)
@@ -98,7 +99,7 @@ def make_token_classifier(
         encoder, num_labels=len(names), hidden_dropout_prob=settings.dropout, attn_implementation="sdpa"
     )
     tags = [[names.index(tag) for tag in encode_tags(m, len(x.words))] for m, x in zip(kept, sentences)]
-    if settings.tag_prior:
+    if not settings.flat_bias:
         share_T = torch.tensor([x for own in tags for x in own]).bincount(minlength=len(names)).clamp(min=1).float()
         model.classifier.bias.data = (share_T / share_T.sum()).log()
     optimizer = make_adamw(

@@ -65,7 +65,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--spans-per-word", type=float, default=0.5, help="of luke_one_way")
     parser.add_argument("--max-span-words", type=int, default=8, help="of both luke modes")
     parser.add_argument(
-        "--tag-prior", action="store_true", help="of token_classifier: its bias begins at shares of tags"
+        "--flat-bias", action="store_true", help="of token_classifier: its bias begins at 0, not at shares of tags"
     )
     parser.add_argument("--threads", type=int, help="of torch; default: torch's own")
     parser.add_argument("--train-limit", type=int, help="only the first sentences of the training part (smoke runs)")
@@ -101,7 +101,7 @@ def run(
         spans_per_word=options.spans_per_word,
         max_span_words=options.max_span_words,
         layers=layers,
-        tag_prior=options.tag_prior,
+        flat_bias=options.flat_bias,
     )
     system = SYSTEMS[options.system](encoder, train, settings=settings, seed=options.seed, nested=data_set.nested)
     start = time.perf_counter()
@@ -112,7 +112,7 @@ def run(
     found_mentions = system.predict([sentence.words for sentence in test])
     test_seconds = time.perf_counter() - start
     answers = answers_of_mentions([x.mentions for x in test], found_mentions)
-    told = {key: x for key, x in asdict(settings).items() if key not in ("layers", "tag_prior") or x}
+    told = {key: x for key, x in asdict(settings).items() if key not in ("layers", "flat_bias") or x}
     kept = f"{folder}/{options.dataset}-{len(train)}-{options.system}-{options.seed}.jsonl"
     kept = keep_run(kept, answers, limit=options.test_limit, dev=options.dev, settings=told)
     train_words, test_words = (sum(len(x.words) for x in part) for part in (train, test))
