@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..stores.opening import open_source
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
+from ..text.forms import distinct
 from ..wikipedia.interwiki import NOT_LANGUAGES
 from ..wikipedia.wikidata import id_of_claim, parse_items, text_of
 from .record import ABOUT_NOTHING, About
@@ -86,7 +87,7 @@ def read_item(data: dict[str, Any], wikidata: Wikidata) -> Item | None:
         id=page if wikidata.site else data["id"],
         about=about,
         description=next(_values(data.get("descriptions") or {}, languages), ""),
-        names=list(dict.fromkeys(names)),
+        names=distinct(names, case="exact"),
         sitelinks=len(sitelinks),
         person=_HUMAN in types,
     )

@@ -30,7 +30,7 @@ from urllib.parse import unquote
 from ..aliases.tables import WEIGHTS, read_number, read_table, table_kind
 from ..stores.opening import open_source
 from ..stores.progress import ProgressBar
-from ..text.forms import words_of
+from ..text.forms import distinct, key_of, words_of
 from ..wikipedia.wikidata import text_of
 from .record import About, is_item, is_page
 from .staging import SourceGroup, Staging
@@ -136,7 +136,7 @@ def stage_ppr(folder: Path, staging: Staging, *, unknown: str = "add", progress:
         names: list[str] = []
         for line, fields in _read_ppr_lines(path):
             if fields["kind"] == "ENTITY":
-                names = list(dict.fromkeys([fields["text"], fields.get("origText") or fields["text"]]))
+                names = [key_of(fields[text], case="exact") for text in ("text", "origText") if fields.get(text)]
                 staging.count("mentions")
                 continue
             title = title_of_url(fields["url"])
@@ -147,7 +147,7 @@ def stage_ppr(folder: Path, staging: Staging, *, unknown: str = "add", progress:
                 staging.add_entity(title, source=source, line=line, count=count)
                 known[title] = count
             for name in names:
-                if (name, title) not in named:  # a list comes again in other documents
+                if (name, title) not in named:  # a list comes again in other documents, or by both texts
                     staging.add_name(name, title, group=group, weight=max(count, 1))
                     named.add((name, title))
 
@@ -212,10 +212,10 @@ def _plain_type(name: str) -> str:
 
 
 def _names(value: Any) -> dict[str, float | None]:
-    """Names, each once, and their counts where these are said."""
+    """Names and their counts where these are said; otherwise each once, however it is spelled."""
     if isinstance(value, dict):
         return {name: read_number(value, name, zero=False) for name in _check_names(list(value))}
-    return dict.fromkeys(_check_names(value.split("|") if isinstance(value, str) else value))
+    return dict.fromkeys(distinct(_check_names(value.split("|") if isinstance(value, str) else value), case="exact"))
 
 
 def _check_names(names: Any) -> list[str]:

@@ -6,7 +6,7 @@ A name's key is its text in form NFC, with a blank only between two words: "AT &
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from .scripts import ALONE
@@ -57,6 +57,14 @@ def key_of(text: str, *, case: str) -> str:
             text = unicodedata.normalize("NFC", text)
     text = " ".join(text.split())
     return _NEEDLESS_BLANK.sub("", text) if " " in text else text
+
+
+def distinct(names: Iterable[str], *, case: str) -> list[str]:
+    """Names in order, of those with one key the first."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(key_of(name, case=case), name)
+    return list(first.values())
 
 
 def words_of(text: str) -> tuple[str, ...]:
