@@ -39,7 +39,7 @@ def build_kb_cli(
     unknown: str | None = typer.Option(
         None,
         help="Ids that a name means, but no source of entities has: error, add or drop; default: error, drop for links "
-        "in a dump, and add where no source is one of entities",
+        "in a dump, and add where no source is one of entities and there is no --add-to",
     ),
     persons: Path | None = typer.Option(None, help="File of ids of entities that are persons, one a line"),
     language: str = typer.Option(

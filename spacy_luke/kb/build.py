@@ -34,10 +34,11 @@ class KBSettings:
 
     columns: of tables of names that have no first line with them (.tsv, .csv). unknown: what becomes of an id that a
     name means, but no source of entities has: "error", "add" it, or "drop" the name; None: "error", but "drop" for
-    links in dumps, and "add" where no source is one of entities. persons: a file of ids of persons, one a line.
-    templates: further names of templates of disambiguation pages. on_damage: of lines of tables and of Wikidata that
-    are not as expected: "error", or "skip", which counts and lists them. engine: where pages and items of dumps are
-    parsed, None: in this process, as they come; with one, a build that was killed goes on with those that are missing.
+    links in dumps, and "add" where no source is one of entities and no knowledge base is added to or changed. persons:
+    a file of ids of persons, one a line. templates: further names of templates of disambiguation pages. on_damage: of
+    lines of tables and of Wikidata that are not as expected: "error", or "skip", which counts and lists them. engine:
+    where pages and items of dumps are parsed, None: in this process, as they come; with one, a build that was killed
+    goes on with those that are missing.
     """
 
     limits: Limits = NO_LIMITS
@@ -137,7 +138,7 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
             raise ValueError(f"Expected a source of entities or names at {path}, but there is nothing.")
     staging.skips = settings.on_damage == "skip"
     formats = [find_format(path) for path in paths]
-    mentions_only = staging.existing is None and all(format in _WITHOUT_ENTITIES for format in formats)
+    mentions_only = staging.known is None and all(format in _WITHOUT_ENTITIES for format in formats)
     unknown = settings.unknown or ("add" if mentions_only else "error")
     dumps = [path for path, format in zip(paths, formats, strict=True) if format == "dump"]
     for path, format in zip(paths, formats, strict=True):

@@ -122,11 +122,11 @@ def _change(
                 f"{missing[0]!r}."
             )
         copier = Copier(staging)
-        staging.given = set()
+        staging.known, staging.given, staging.removed = kb, set(), set(rows.values())
         if sources:
             read_sources(sources, staging, settings, progress)
         replaced = {row for x in staging.given if (row := kb.row(x)) >= 0 and kb.name_of(row) == x}
-        copier.copy(kb, without=replaced | set(rows.values()))
+        copier.copy(kb, without=replaced | staging.removed)
         (new / "0").mkdir()
         sizes = write_segment(staging, new / "0", info={}, progress=progress)
         if not sizes["names"]:

@@ -101,7 +101,7 @@ class KBLeftOut(LeftOut):
 @dataclass
 class Staging:
     """What the sources of a knowledge base have. output: where it will lie; existing: what it will be added to; known:
-    whose entities are errors in the sources."""
+    the knowledge base that there is, whose entities are errors in the sources where they do not replace them."""
 
     folder: Path
     output: Path
@@ -119,19 +119,22 @@ class Staging:
         self.entities = SortedLines(self.folder / "entities", most=self.most)
         self.redirects = SortedLines(self.folder / "redirects", most=self.most)
         self.names = SortedSums(self.folder / "names", most=self.most)
-        self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)
-        self._mentions_of: list[bool] = []
+        self.adding = SortedSums(self.folder / "adding", most=self.most)  # ids whose names make them entities
+        self.mentioned = SortedSums(self.folder / "mentioned", most=self.most)  # other ids, which `existing` may have
+        self._ids_of: list[SortedSums | None] = []  # by group
         self.known: EntityKB | None = None
+        self.removed: set[int] = set()  # rows of `known`
         self.skips = False  # whether lines that are not as expected are skipped
         self.read_names = 0  # names with their entities that sources had
-        self.given: set[str] | None = None  # the ids of the sources' entities, where they are asked for
+        self.given: set[str] | None = None  # the ids of the sources' entities, where these replace those of `known`
 
     def add_group(self, group: SourceGroup) -> int:
         """The number of a group, which names are added by."""
         assert group.kind in _KINDS, group
         assert group.unknown in ON_UNKNOWN, group
         self.groups.append(group)
-        self._mentions_of.append(group.unknown == "add" or self.existing is not None)
+        others = None if self.existing is None else self.mentioned
+        self._ids_of.append(self.adding if group.unknown == "add" else others)
         return len(self.groups) - 1
 
     def add_source(self, title: str) -> int:
@@ -146,7 +149,7 @@ class Staging:
         """once: an id that comes again in the source is an error, which names its line. Its Wikidata id, and its title
         if that is a page's, lead to it."""
         entity = check_id(entity)
-        if self.known is not None and (row := self.known.row(entity)) >= 0:
+        if self.known is not None and self.given is None and (row := self.known.row(entity)) >= 0:
             if (own := self.known.name_of(row)) != entity:
                 raise ValueError(
                     f"The id {entity!r} is that of {own!r} in the knowledge base already, as a Wikidata id, the title "
@@ -196,8 +199,12 @@ class Staging:
     def add_key(self, key: str, entity: str, *, group: int, weight: float) -> None:
         """As `add_name`, of a name in the form of keys and an id that is checked."""
         self.names.add(f"{check_characters(key, 'name')}\t{entity}\t{group}", weight)
-        if self._mentions_of[group]:
-            self.mentioned.add(entity, 1)
+        if (ids := self._ids_of[group]) is not None:
+            ids.add(entity, 1)
+
+    def is_removed(self, entity: str) -> bool:
+        """Whether an id is that of an entity of the knowledge base that is to go."""
+        return bool(self.removed) and self.known is not None and self.known.row(entity) in self.removed
 
     def add_rest(self, key: str, *, group: int, weight: float) -> None:
         """The weight of candidates of a name that are not there."""

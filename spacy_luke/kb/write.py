@@ -89,18 +89,13 @@ def _write_records(staging: Staging, records: Path, redirects: Trie, progress: b
 
 def _missing(staging: Staging, redirects: Trie) -> Iterator[str]:
     """In order: ids that names have, where these become entities, and those of the knowledge base that is added to."""
-    if staging.existing is None:
-        yield from (entity for entity, _ in staging.mentioned if entity not in redirects)
+    existing = staging.existing
+    new = (id for id, _ in staging.adding if id not in redirects and not staging.is_removed(id))
+    if existing is None:
+        yield from new
         return
-    found = set()
-    add = all(group.unknown == "add" for group in staging.groups)
-    for entity, _ in staging.mentioned:
-        row = staging.existing.row(entity)
-        if row >= 0:
-            found.add(staging.existing.name_of(row))
-        elif add and entity not in redirects:
-            found.add(entity)
-    yield from sorted(found)
+    rows = {row for ids in (staging.adding, staging.mentioned) for id, _ in ids if (row := existing.row(id)) >= 0}
+    yield from sorted({*map(existing.name_of, rows), *(id for id in new if existing.row(id) < 0)})
 
 
 def _merge_records(staging: Staging) -> Iterator[tuple[str, float, int, About, str]]:
@@ -240,12 +235,7 @@ def _merge_names(
         if number is None:
             number = _number_of(entity, titles, redirects, target_R, existing)
             if number < 0:
-                if groups[group].unknown == "error":
-                    raise ValueError(
-                        f"{groups[group].title}: the name {name!r} means {entity!r}, which no source of entities has. "
-                        'Add it to one, or say what becomes of such ids: unknown="add" or "drop" (--unknown).'
-                    )
-                staging.left_out.unknown += 1
+                _leave_out(name, entity, groups[group], staging)
                 continue
         if is_link[group] and number >= 0:
             links_T[number] += weight
@@ -256,6 +246,23 @@ def _merge_names(
         found.append((group, number, weight))
     if found and (merged := _merge_name(last, found, staging, titles)):
         yield merged
+
+
+def _leave_out(name: str, entity: str, group: SourceGroup, staging: Staging) -> None:
+    """Count a name of an id that is not there. ValueError where such ids are errors, and of one that is to be removed
+    where they are not dropped."""
+    told = f"{group.title}: the name {name!r} means {entity!r}, which"
+    if group.unknown != "drop" and staging.is_removed(entity):
+        raise ValueError(
+            f"{told} is among the ids to remove. Take it out of one of the two, or say that names of ids that are not "
+            'there are left out: unknown="drop" (--unknown).'
+        )
+    if group.unknown == "error":
+        raise ValueError(
+            f"{told} no source of entities has. Add it to one, or say what becomes of such ids: "
+            'unknown="add" or "drop" (--unknown).'
+        )
+    staging.left_out.unknown += 1
 
 
 def _merge_name(name: str, found: list[tuple[int, int, float]], staging: Staging, titles: Trie) -> Name | None:

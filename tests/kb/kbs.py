@@ -1,4 +1,4 @@
-"""Small knowledge bases, from tables written here."""
+"""Small knowledge bases, from tables and dumps written here."""
 
 import json
 
@@ -23,3 +23,12 @@ def write_entities(path, rows=ENTITIES):
 
 def small_kb(folder, rows=ENTITIES, **settings):
     return build_kb([write_entities(folder / "entities.jsonl", rows)], folder / "kb", **settings).kb
+
+
+def dump_of(pages):
+    """A Wikipedia dump of pages by their titles."""
+    body = "".join(
+        f"<page><title>{title}</title><ns>{int(title.startswith('Talk:'))}</ns><revision><text>{text}</text></revision></page>"
+        for title, text in pages.items()
+    )
+    return f'<mediawiki><siteinfo><namespaces><namespace key="1">Talk</namespace></namespaces></siteinfo>{body}</mediawiki>'  # noqa: E501

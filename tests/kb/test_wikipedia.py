@@ -10,6 +10,7 @@ from spacy_luke.kb.pages import LONGEST, first_sentence, is_disambiguation
 from spacy_luke.stores.parallel import Engine
 from spacy_luke.wikipedia.dumps import Page
 from spacy_luke.wikipedia.wikitext import Wiki
+from tests.kb.kbs import dump_of
 
 PAGES = {
     "Mercury (planet)": "{{Infobox}}'''Mercury''' ({{lang}}; ) is a [[planet]]. It is small. The [[Sun (star)|Sun]]s "
@@ -27,14 +28,6 @@ PAGES = {
     "São Tomé": "'''São Tomé''' is a town.",
     "Talk:Sun": "[[Sun]] [[Sun]]",
 }
-
-
-def dump_of(pages):
-    body = "".join(
-        f"<page><title>{title}</title><ns>{int(title.startswith('Talk:'))}</ns><revision><text>{text}</text></revision></page>"
-        for title, text in pages.items()
-    )
-    return f'<mediawiki><siteinfo><namespaces><namespace key="1">Talk</namespace></namespaces></siteinfo>{body}</mediawiki>'  # noqa: E501
 
 
 @pytest.fixture
