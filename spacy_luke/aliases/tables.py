@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..stores.opening import open_source
-from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys
+from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys, tsv_lines
 from ..stores.tabs import tsv_rows
 from .counts import AliasCounts
 
@@ -155,7 +155,7 @@ def read_number(row: dict[str, Any], column: str, *, zero: bool, most: float | N
 def _read_tsv(path: Path, file: BinaryIO, columns: Sequence[str] | None, skip: Skip | None) -> Iterator[Row]:
     """Only a line feed ends a line."""
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
-        rows = (row for row in tsv_rows(lines, len(columns or ())) if row[1])
+        rows = (row for row in tsv_rows(tsv_lines(path, lines), len(columns or ())) if row[1])
         yield from _read_columns(path, rows, columns, skip)
 
 

@@ -14,6 +14,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 from spacy.vocab import Vocab
 
+from ..stores.plain_text import check_line_end
 from ..text.scripts import judged_blanks
 from .column_layouts import ColumnLayout, layout_of
 from .corpora import GoldDocs, corpus
@@ -204,12 +205,7 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             line = decode_line(path, number, raw)
-            if "\r" in line:
-                raise ValueError(
-                    f"{path}, line {number}: expected a line feed at the end of each line, but here is a carriage "
-                    rf"return alone, as old Macs wrote it: {line[:40]!r}. Convert it, such as by tr '\r' '\n' "
-                    f"< {path} > NEW."
-                )
+            check_line_end(path, number, line)
             is_docstart = line.startswith("-DOCSTART-")
             is_comment = layout.comments is not None and line.startswith(layout.comments)
             if is_docstart or is_comment or not line.strip(" \t"):

@@ -14,6 +14,7 @@ STANDARD_INPUT = Path("-")
 CSV_FIELD = 1 << 26  # characters of a field of a .csv at most
 _PACKED_AS = {b"\x1f\x8b": ("gzip", "gunzip"), b"BZh91AY&SY": ("bzip2", "bunzip2")}  # by how files begin
 _WESTERN = "cp1252"  # latin1, too, whose further signs are control characters that no text has
+_IN_QUOTES = re.compile('"[^"]*"')
 _ESCAPED = re.compile(r"\\x[89a-f][0-9a-f]")  # as a byte of a name that is no UTF-8 is shown
 
 
@@ -102,6 +103,24 @@ def csv_lines(path: Path | str, lines: Iterable[str], *, known: Collection[str])
                 "Save it with commas, or with tabs as .tsv."
             )
         yield line
+
+
+def tsv_lines(path: Path | str, lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a .tsv. ValueError where its first one has a carriage return outside of quotes: see
+    `check_line_end`."""
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            check_line_end(path, number, _IN_QUOTES.sub("", line))
+        yield line
+
+
+def check_line_end(path: Path | str, number: int, line: str) -> None:
+    """ValueError where a line, with or without its end, has a carriage return inside: there line feeds end no lines."""
+    if "\r" in line.rstrip("\r\n"):
+        raise ValueError(
+            f"{path}, line {number}: expected a line feed at the end of each line, but here is a carriage return "
+            rf"alone, as old Macs wrote it: {line[:40]!r}. Convert it, such as by tr '\r' '\n' < {path} > NEW."
+        )
 
 
 def not_utf8(error: UnicodeDecodeError, path: Path | str) -> str:

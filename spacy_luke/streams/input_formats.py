@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
 from ..readers.docbin import read_docbins
-from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys
+from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys, tsv_lines
 from ..stores.tabs import tsv_rows
 from .given_texts import InputItem, UnreadText, as_item, unread_record
 
@@ -80,7 +80,7 @@ def read_commas(file: BinaryIO, name: str, fields: InputFields) -> Iterator[Inpu
 
 def read_tabs(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
     with _text_of(file, newline="\n") as text:
-        yield from _read_table((row for _, row in tsv_rows(text)), name, fields)
+        yield from _read_table((row for _, row in tsv_rows(tsv_lines(name, text))), name, fields)
 
 
 def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:

@@ -110,6 +110,11 @@ def test_tsv_with_priors(build):
             "line 1: not JSON .expected each key once, but 'x' is there twice",
         ),
         ({"e.csv": '"id";"names"\n"Q1";"Ada"\n'}, "e.csv: expected commas between the columns"),
+        (
+            {"e.tsv": "id\tnames\rQ1\tAda\r"},
+            "e.tsv, line 1: expected a line feed .* a carriage return alone",
+        ),
+        ({"n.tsv": "name\tentity\rAda\tQ1\r"}, "n.tsv, line 1: expected a line feed"),
         ({"e.csv": "id;names\nQ1;Ada\n"}, "e.csv: expected commas .* first line is 'id;names'. Save it with commas"),
         ({JSONL: '{"id": "Q1", "names": []}\n'}, "line 1: expected one or more names, but got \\[\\]"),
         ({JSONL: '{"id": "Q1", "names": ["a", 3]}\n'}, "line 1: expected names that have some text, but got 3"),

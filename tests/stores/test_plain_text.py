@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.stores.plain_text import read_text
+from spacy_luke.stores.plain_text import check_line_end, read_text, tsv_lines
 
 TEXT = "Ada \u201eCountess\u201c of L\xf6v\xe9 \u2013 5 \u20ac.\n"  # quotes and a dash that latin1 has not
 
@@ -30,6 +30,20 @@ def test_what_is_packed(tmp_path, pack, kind, command):
     told = message_of(path, pack(TEXT.encode()))
     assert told.endswith(f"it is packed by {kind}. Unpack it by {command} -c {path} > NEW.")
     assert "iconv" not in told
+
+
+@pytest.mark.parametrize("first", ["id\tnames\rQ1\tAda\r", '"id"\t"names"\rQ1\t5" nail\n'])
+def test_line_ends_of_old_macs(first):
+    with pytest.raises(ValueError, match=r"a.tsv, line 1: .* a carriage return alone, .*tr '.r' '.n' < a.tsv"):
+        list(tsv_lines("a.tsv", [first]))
+
+
+def test_carriage_returns_that_end_no_line_alone():
+    lines = ['id\t"a\rb"\r\n', "1\ta\rb\r"]
+    assert list(tsv_lines("a.tsv", lines)) == lines
+    check_line_end("a", 7, "a\r")
+    with pytest.raises(ValueError, match="a, line 7: expected a line feed"):
+        check_line_end("a", 7, "a\rb")
 
 
 def message_of(path: Path, raw: bytes) -> str:

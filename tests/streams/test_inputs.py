@@ -151,6 +151,12 @@ def test_columns_that_are_none(tmp_path, header, message):
         list(find(tmp_path / "a.csv"))
 
 
+def test_line_ends_of_old_macs(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"id\ttext\r1\tA.\r")
+    with pytest.raises(ValueError, match=r"a.tsv, line 1: expected a line feed .* tr '.r' '.n' < .*a.tsv > NEW"):
+        list(find(tmp_path / "a.tsv"))
+
+
 def test_semicolons_in_a_table_with_commas(tmp_path):
     (tmp_path / "a.csv").write_text("text;id,text\nx;y,A;B.\n")
     (tmp_path / "b.csv").write_text("text\ntext;id\n")
