@@ -18,10 +18,12 @@ from typing import BinaryIO
 import numpy as np
 
 from ..stores.opening import open_source
-from ..stores.plain_text import not_utf8, read_text
+from ..stores.plain_text import check_line_end, not_utf8, read_text
 from ..stores.tabs import split_tabs
 
 TRIPLE_SPLITS = ("train", "valid", "test")
+_TRIPLE = "`head TAB relation TAB tail`"
+_PAIR = "`entity TAB entity` or `head TAB tail TAB relation`"
 _HEADERS = (  # first lines that name columns, in small letters
     {"head", "subject", "subj", "source", "from", "h", "s"},
     {"relation", "predicate", "pred", "property", "rel", "edge", "label", "r", "p"},
@@ -127,18 +129,17 @@ class _Names:
 
 def _read_table(path: Path) -> dict[str, int]:
     """OpenKE's entity2id.txt: its number of lines, then name TAB number; numbers in any order, each once."""
-    lines = read_text(path).splitlines()
+    lines = [line.rstrip("\r") for line in read_text(path).removesuffix("\n").split("\n")]
     found: dict[int, str] = {}
     for i, line in enumerate(lines[1:], start=2):
         name, _, number = line.rpartition("\t") if "\t" in line else line.rpartition(" ")
         if not name or not number.strip().isdigit() or int(number) in found:
             raise ValueError(f"{path}, line {i}: expected `name TAB number`, each number once, but got {line!r}.")
         found[int(number)] = name
-    if not lines or lines[0].strip() != str(len(found)) or sorted(found) != list(range(len(found))):
-        stated = lines[0].strip() if lines else ""
+    if lines[0].strip() != str(len(found)) or sorted(found) != list(range(len(found))):
         raise ValueError(
-            f"{path}: expected as many names as its first line says, numbered from 0, but it says {stated!r} and has "
-            f"{len(found):,}, up to number {max(found, default=-1):,}. Is the file whole?"
+            f"{path}: expected as many names as its first line says, numbered from 0, but it says "
+            f"{lines[0].strip()!r} and has {len(found):,}, up to number {max(found, default=-1):,}. Is the file whole?"
         )
     table = {found[i]: i for i in range(len(found))}
     if len(table) < len(found):
@@ -153,7 +154,28 @@ def _read_triples(path: Path, names: _Names, *, progress: bool) -> np.ndarray:
         first = file.readline().removeprefix(codecs.BOM_UTF8)
         if first.strip().isdigit():
             return _read_openke(file, path, int(first), names)
-        return _read_named(_lines(first, file), path, names)
+        return _read_named(_rows(first, file, path, _TRIPLE, sizes=(3,)), path, names)
+
+
+def _rows(
+    first: bytes, file: BinaryIO, path: Path, expected: str, *, sizes: Sequence[int]
+) -> Iterator[tuple[int, list[str]]]:
+    """The names of each line of a file whose first line is read, and the line's number; of lines with blanks alone
+    none. sizes: how many names a line may have, of which the fewest are no empty ones."""
+    for i, raw in enumerate(_lines(first, file), start=1):
+        try:
+            line = raw.decode("utf8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, line {i}: {not_utf8(error, path)}") from error
+        check_line_end(path, i, line)
+        parts = split_tabs(line)
+        if not parts:
+            continue
+        if len(parts) not in sizes or not all(parts[: sizes[0]]) or parts != [part.strip() for part in parts]:
+            raise ValueError(
+                f"{path}, line {i}: expected {expected}, but got {line!r}. Names have no blanks at their ends."
+            )
+        yield i, parts
 
 
 def _lines(first: bytes, file: BinaryIO) -> Iterator[bytes]:
@@ -167,30 +189,16 @@ def _lines(first: bytes, file: BinaryIO) -> Iterator[bytes]:
         yield rest.removesuffix(b"\n")
 
 
-def _read_named(lines: Iterator[bytes], path: Path, names: _Names) -> np.ndarray:
+def _read_named(rows: Iterator[tuple[int, list[str]]], path: Path, names: _Names) -> np.ndarray:
     if names.folder is not None:
         raise ValueError(f"{path} has triples of names, but other files have OpenKE's numbers. Give one format.")
     found = array("i")
     entities, relations = names.entities, names.relations
-    for i, line in enumerate(lines, start=1):
-        try:
-            parts = split_tabs(line.decode("utf8"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}, line {i}: {not_utf8(error, path)}") from error
-        if (
-            i == 1
-            and len(parts) == 3
-            and all(x.strip().lower() in known for x, known in zip(parts, _HEADERS, strict=True))
-        ):
-            raise ValueError(f"{path}, line 1: expected a triple, but {parts} names columns. Remove this line.")
-        if len(parts) != 3 or not all(parts) or parts != [part.strip() for part in parts]:
-            if not parts:
-                continue
+    for i, (head, relation, tail) in rows:
+        if i == 1 and all(x.lower() in known for x, known in zip((head, relation, tail), _HEADERS, strict=True)):
             raise ValueError(
-                f"{path}, line {i}: expected `head TAB relation TAB tail`, but got {line.decode('utf8')!r}. Names have "
-                "no blanks at their ends."
+                f"{path}, line 1: expected a triple, but {[head, relation, tail]} names columns. Remove this line."
             )
-        head, relation, tail = parts
         found.append(entities.setdefault(head, len(entities)))
         found.append(relations.setdefault(relation, len(relations)))
         found.append(entities.setdefault(tail, len(entities)))
@@ -223,16 +231,18 @@ def _read_pairs(path: Path, names: _Names) -> tuple[np.ndarray, dict[str, int]]:
     """Pairs of the graph's entities, int64 (P, 2), and how many lines there are, and of entities in the graph."""
     pairs: set[tuple[str, str]] = set()
     found = []
-    for i, line in enumerate((line for line in read_text(path).splitlines() if line), start=1):
-        head, tail, *more = split_tabs(line) if "\t" in line else (line, "")
-        if not (head and tail) or len(more) > 1 or (more and tail in names.relations):
-            raise ValueError(
-                f"{path}, line {i}: expected `entity TAB entity` or `head TAB tail TAB relation`, but got {line!r}."
-            )
-        pairs.add((head, tail))
-        numbers = [names.entities.get(name) for name in (head, tail)]
-        if None not in numbers:
-            found.append(numbers)
+    with open_source(path) as file:
+        first = file.readline().removeprefix(codecs.BOM_UTF8)
+        for i, (head, tail, *more) in _rows(first, file, path, _PAIR, sizes=(2, 3)):
+            if more and tail in names.relations:
+                raise ValueError(
+                    f"{path}, line {i}: expected {_PAIR}, but got {[head, tail, *more]}, whose second name is that of "
+                    "a relation."
+                )
+            pairs.add((head, tail))
+            numbers = [names.entities.get(name) for name in (head, tail)]
+            if None not in numbers:
+                found.append(numbers)
     counts = {"pairs": len(pairs), "pairs_of_entities_in_graph": len({tuple(pair) for pair in found})}
     return np.array(found, np.int64).reshape(-1, 2), counts
 

@@ -91,6 +91,18 @@ def test_excluded_pairs_go_in_both_directions(tmp_path):
     assert len(nothing.triples["train"]) == 5
 
 
+def test_only_line_feeds_end_lines(tmp_path):
+    """A name may have other separators, also in pairs to exclude and in OpenKE's tables."""
+    odd = "a\u2028b\x0cc\x85d"
+    train = write(tmp_path, "train.tsv", f"{odd}\tP1\tQ2\nQ2\tP2\tQ3\n")
+    pairs = write(tmp_path, "pairs.tsv", f"\ufeffQ2\t{odd}\r\n\n \nQ7\tQ8")
+    graph = read_graph([train], exclude=pairs)
+    assert named(graph) == [("Q2", "P2", "Q3")]
+    assert graph.excluded["pairs"] == 2
+    write(tmp_path, "entity2id.txt", f"2\r\n{odd}\t0\r\nQ2 1\r\n")
+    assert named(read_graph([write(tmp_path, "train2id.txt", "1\n0 1 0\n")])) == [(odd, "0", "Q2")]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -108,6 +120,10 @@ def test_excluded_pairs_go_in_both_directions(tmp_path):
             {"train.tsv": LINES, "exclude": LINES},
             "line 1: expected .* or `head TAB tail TAB relation`, but",
         ),
+        ({"train.tsv": LINES, "exclude": "A\tB\n\n\nBAD\n"}, "exclude, line 4: expected .* but got 'BAD'"),
+        ({"train.tsv": LINES, "exclude": "Q1 \tQ2\n"}, "exclude, line 1: .* got 'Q1 .*no blanks at their ends"),
+        ({"train.tsv": LINES, "exclude": "Q1\tQ2\rQ2\tQ3\r"}, "exclude, line 1: .*a carriage return alone"),
+        ({"train.tsv": "Q1\tP1\tQ2\rQ2\tP1\tQ3\r"}, "train.tsv, line 1: .*a carriage return alone"),
         ({"train.tsv": "Q1\tP\tQ2\n", "exclude": "Q2\tQ1\n"}, "but there are none; 1 were excluded"),
         ({"train.tsv": "2\n0 1 0\n"}, "says 2 triples, which are 6 numbers, but there are 3. Is the file whole"),
         ({"train.tsv": "1\n0 1 x\n"}, "something else came"),
