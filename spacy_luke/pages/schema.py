@@ -41,14 +41,14 @@ class TypeForm(_Part):
     """A type of an entity beside its label."""
 
     label: str = Field(description="of the type")
-    score: float = Field(ge=0, le=1, description="its probability")
+    score: float = Field(ge=0, le=1, allow_inf_nan=False, description="its probability")
 
 
 class CandidateForm(_Part):
     """An entity of the knowledge base that the linker considered too."""
 
     id: str = Field(description="of the knowledge base; NIL: none that it has")
-    score: float = Field(description="of the linker, for this mention")
+    score: float = Field(allow_inf_nan=False, description="of the linker, for this mention")
 
 
 class LinkForm(_Part):
@@ -60,7 +60,7 @@ class LinkForm(_Part):
     description: str = Field(description='"" where the knowledge base has none')
     url: str = Field(description='its address, "" where the knowledge base has none')
     types: list[str] = Field(description="what it is an instance of, as the knowledge base has it")
-    score: float | None = Field(description="of the linker; null where it did not tell")
+    score: float | None = Field(allow_inf_nan=False, description="of the linker; null where it did not tell")
     candidates: list[CandidateForm] = Field(description="what else was considered, the best first; at most five")
 
 
@@ -72,7 +72,7 @@ class EntityForm(_Part):
     end: int = Field(ge=1, description="the character behind its last one")
     text: str = Field(description="its words")
     label: str = Field(description='"" of a mention that has types alone')
-    score: float | None = Field(description="probability of the label")
+    score: float | None = Field(ge=0, le=1, allow_inf_nan=False, description="probability of the label")
     types: list[TypeForm] = Field(description="finer types, such as of luke_typer")
     link: LinkForm | None = Field(description="null where it is not linked, or means nothing in the knowledge base")
 
@@ -93,7 +93,7 @@ class RelationForm(_Part):
     label: str = Field(description="what holds")
     property: str = Field(description='what the label is elsewhere, such as P19 of Wikidata; "" where nobody says')
     tail: EndForm = Field(description="what it is said with")
-    score: float = Field(description="probability of the label")
+    score: float = Field(ge=0, le=1, allow_inf_nan=False, description="probability of the label")
 
 
 class PlaceForm(_Part):
@@ -102,7 +102,7 @@ class PlaceForm(_Part):
     start: int | None = Field(description="its first character")
     end: int | None = Field(description="the character behind its last one")
     text: str = Field(description='its words; "" for "the text does not say"')
-    score: float = Field(description="its probability")
+    score: float = Field(ge=0, le=1, allow_inf_nan=False, description="its probability")
 
 
 class AnswerForm(_Part):
