@@ -1,12 +1,13 @@
 """Documents as pipelines annotated them: JSON lines in the form of `pages.schema`, and what `apply` wrote."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..pages.schema import FORMAT, AnnotatedText
+from ..pages.schema import FORMAT, AnnotatedText, EndForm, EntityForm
 from ..stores.folder import MANIFEST
 from ..stores.opening import open_source
 from ..streams.annotated import AnnotatedParts
@@ -50,8 +51,12 @@ def _read_folder(path: Path, *, progress: bool) -> Iterator[tuple[str, Annotated
     else:
         run = AnnotatedParts.open(path, progress=progress)
         if run.manifest["output"] != "jsonl":
-            for number, found in enumerate(run.texts(), 1):
-                yield _checked(f"{path}, document {number}", found)
+            number = 0  # of the last that was read
+            try:
+                for number, found in enumerate(run.texts(), 1):
+                    yield _checked(f"{path}, document {number}", found)
+            except ValidationError as error:
+                raise ValueError(f"{path}, document {number + 1}: {_told(error)}") from None
             return
         parts = run.files()
     for part in parts:
@@ -78,19 +83,50 @@ def _told(error: ValidationError) -> str:
 
 
 def _checked(where: str, found: AnnotatedText) -> tuple[str, AnnotatedText]:
-    """With an id. ValueError where an entity is not at its place: all that follows from places would be wrong."""
+    """With an id. ValueError where an entity, an end of a relation or a sentence is not at its place, and where ids of
+    entities do not say which is meant: all that follows would be wrong."""
+    entities = {x.id: x for x in found.entities}
+    if len(entities) < len(found.entities):
+        (id, _), *_ = Counter(x.id for x in found.entities).most_common(1)
+        raise ValueError(
+            f"{where}: expected each id of an entity once, but {id} is there twice. Relations name entities by them."
+        )
     for x in found.entities:
-        if found.text[x.start : x.end] != x.text:
-            raise ValueError(
-                f"{where}: entity {x.id} is {x.text!r:.80}, but at its place [{x.start}, {x.end}) stands "
-                f"{found.text[x.start : x.end]!r:.80}. Places count code points of Unicode."
-            )
-    numbers = {x.id for x in found.entities}
+        _check_place(f"{where}: entity {x.id}", x, found.text)
     for relation in found.relations:
-        for end in (relation.head, relation.tail):
-            if end.entity is not None and end.entity not in numbers:
-                raise ValueError(f"{where}: a relation {relation.label!r} names entity {end.entity}, which is none.")
+        for side, end in (("head", relation.head), ("tail", relation.tail)):
+            what = f"{where}: the {side} of a relation {relation.label!r}"
+            _check_place(what, end, found.text)
+            if end.entity is None:
+                continue
+            if (named := entities.get(end.entity)) is None:
+                raise ValueError(f"{what} names entity {end.entity}, which is none.")
+            if (named.start, named.end) != (end.start, end.end):
+                raise ValueError(f"{what} is {_shown(end)}, but it names entity {end.entity}, {_shown(named)}.")
+    edges = [edge for place in found.sentences or () for edge in place]
+    if edges != sorted(edges) or any(not 0 <= x <= len(found.text) for x in edges):
+        raise ValueError(
+            f"{where}: expected sentences one behind the other, from 0 to {len(found.text)}, but got "
+            f"{found.sentences!r:.200}."
+        )
     return where, found if found.id is not None else found.model_copy(update={"id": _id_of(found.text)})
+
+
+def _check_place(what: str, x: EntityForm | EndForm, text: str) -> None:
+    if not 0 <= x.start < x.end <= len(text):
+        raise ValueError(
+            f"{what} has the place [{x.start}, {x.end}), but expected 0 <= start < end <= {len(text)}, the number of "
+            "characters of the text."
+        )
+    if text[x.start : x.end] != x.text:
+        raise ValueError(
+            f"{what} is {x.text!r:.80}, but at its place [{x.start}, {x.end}) stands {text[x.start : x.end]!r:.80}. "
+            "Places count code points of Unicode."
+        )
+
+
+def _shown(x: EntityForm | EndForm) -> str:
+    return f"{x.text!r:.80} at [{x.start}, {x.end})"
 
 
 def _id_of(text: str) -> str:
