@@ -7,6 +7,7 @@ import html
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from string import punctuation
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -23,7 +24,11 @@ _PROJECTS = (
     "wikispecies commons c m meta metawikipedia d wikidata mw mediawikiwiki w wikipedia foundation wikimedia phab "
     "bugzilla incubator simple doi"
 ).split()
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT, _COMMENT_END = re.compile("<!--"), re.compile(r"-->|\Z")
+_RAW, _RAW_END = re.compile(r"<!--|<nowiki\b[^<>]*(?<!/)>", re.IGNORECASE), re.compile(r"</nowiki\s*>", re.IGNORECASE)
+_HIDE = 0xDC00  # halves of characters, which no text has, stand for punctuation that is no markup
+_HIDDEN = str.maketrans({x: chr(_HIDE + ord(x)) for x in punctuation})
+_IS_HIDDEN = re.compile("[\udc00-\udc7f]")
 _DROPPED = (
     "ref|math|chem|gallery|timeline|code|pre|source|syntaxhighlight|score|imagemap|hiero|templatedata|graph|maplink|"
     "mapframe|inputbox|references"
@@ -40,7 +45,7 @@ _LINE = re.compile(r"^(?:[ \t]*[*#:;]+[ \t]*|=+[ \t]*(?=[^=]))|(?<![ \t=])[ \t]*
 _HEADING = re.compile(r"^=+[ \t]*[^=\s].*=[ \t]*$", re.MULTILINE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
 _INTERWIKI = re.compile(r"\[\[([a-z]{2,3}(?:-[a-z-]+)?):(?![ _])([^\n\[\]{}<>|#]+)\]\]")
-_BAD_TARGET = re.compile(r"[\n\[\]{}<>|]")
+_BAD_TARGET = re.compile("[\n\\[\\]{}<>|\udc00-\udc7f]")
 
 
 class WikiLink(NamedTuple):
@@ -87,15 +92,16 @@ class Wiki:
 
 def read_article(wikitext: str, wiki: Wiki = Wiki()) -> Article:
     """Text and links of an article. Links of files, categories and other languages are not shown and so not there."""
-    text = _COMMENT.sub("", wikitext)
-    text = _without_braces(_without_elements(text))
+    text = _without_braces(_without_elements(_without_comments(wikitext)))
     text = _SWITCH.sub("", _QUOTES.sub("", _TAG.sub("", text)))
     text = _BARE.sub("", _EXTERNAL.sub(r"\1", text))
     heading = _HEADING.search(text)
     lead = text[: heading.start()] if heading else text
     parts = [_LINE.sub("", part) for part in (lead, text[len(lead) :])]
     parts[0] = html.unescape(parts[0])
-    return _read_links(parts[0] + html.unescape(parts[1]), wiki, len(parts[0]))
+    article = _read_links(parts[0] + html.unescape(parts[1]), wiki, len(parts[0]))
+    links = [link._replace(text=_shown(link.text)) for link in article.links]
+    return article._replace(text=_shown(article.text), links=links)
 
 
 def read_language_links(wikitext: str, wiki: Wiki = Wiki()) -> list[tuple[str, str]]:
@@ -106,6 +112,27 @@ def read_language_links(wikitext: str, wiki: Wiki = Wiki()) -> list[tuple[str, s
         if title and prefix not in wiki.namespaces and prefix not in _PROJECTS:
             found.append((prefix, title))
     return found
+
+
+def _without_comments(text: str) -> str:
+    """The text without comments. What is between <nowiki> and its end is text: its punctuation is hidden from all that
+    reads markup, until `_shown` brings it back."""
+    kept, end, opening = [], 0, _RAW
+    while match := opening.search(text, end):
+        is_comment = match.group() == "<!--"
+        closing = (_COMMENT_END if is_comment else _RAW_END).search(text, match.end())
+        if closing is None:  # and so no further <nowiki> has an end
+            opening = _COMMENT
+            continue
+        kept.append(text[end : match.start()])
+        if not is_comment:
+            kept.append(html.unescape(text[match.end() : closing.start()]).translate(_HIDDEN))
+        end = closing.end()
+    return "".join([*kept, text[end:]])
+
+
+def _shown(text: str) -> str:
+    return _IS_HIDDEN.sub(lambda match: chr(ord(match.group()) - _HIDE), text)
 
 
 def _without_elements(text: str) -> str:

@@ -36,6 +36,15 @@ WIKI = Wiki.of(["Datei", "Kategorie"], capital=True)
         ("a ]] b [[c", "a  b c", []),
         ("[[a\nb]] [[c|d\ne]] [[f]]", "a\nb c|d\ne f", [("f", "F")]),
         ("}} a {{b}} |}", " a  |}", []),
+        ("<nowiki>[[Foo]]</nowiki> and [[Bar]]", "[[Foo]] and Bar", [("Bar", "Bar")]),
+        ("<nowiki>{{</nowiki> [[Y]] }} [[Z]]", "{{ Y }} Z", [("Y", "Y"), ("Z", "Z")]),
+        ("a <NOWIKI >''b'' <ref> &lt;&amp;lt; &#91;</nowiki\n> [[c]]</ref>", "a ''b'' <ref> <&lt; [ c", [("c", "C")]),
+        ("<nowiki>* a\n== b ==\n{|\n__TOC__ http://x.y <!--</nowiki>[[c]]<!-- -->",
+         "* a\n== b ==\n{|\n__TOC__ http://x.y <!--c", [("c", "C")]),
+        ("[[a|<nowiki>]]</nowiki>]] [[b<nowiki>|</nowiki>c]]", "]] b|c", [("]]", "A")]),
+        ("<!-- <nowiki> --> [[a]] <!-- </nowiki> -->", " a ", [("a", "A")]),
+        ("<nowiki>[[a]] <nowiki/>[[b]]", "a b", [("a", "A"), ("b", "B")]),
+        ("<ref><nowiki></ref></nowiki></ref>[[a]]", "a", [("a", "A")]),
     ],
 )  # fmt: skip
 def test_text_and_links(wikitext, text, links):
@@ -52,7 +61,23 @@ def test_titles_of_a_wiki_that_counts_case():
 
 
 @pytest.mark.parametrize(
-    "piece", ["{{", "[[", "<ref>", "{|\n", "[[a|", "<!--", "'", "[http://x ", "}}", "]]", "=", "<a"]
+    "piece",
+    [
+        "{{",
+        "[[",
+        "<ref>",
+        "{|\n",
+        "[[a|",
+        "<nowiki>",
+        "<nowiki>[[</nowiki>",
+        "<!--",
+        "'",
+        "[http://x ",
+        "}}",
+        "]]",
+        "=",
+        "<a",
+    ],
 )
 def test_long_nonsense_is_read_quickly(piece):
     """Time must not grow with the square of the length; this takes far less than a second."""
