@@ -3,8 +3,9 @@
 M mentions, P pairs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
@@ -17,6 +18,7 @@ from spacy.util import registry
 from ..annotations import get_knowledge
 
 WordRange = tuple[int, int]  # words [start, end) of a Doc
+_AT_ONCE = 1 << 20  # pairs that are looked at, about
 
 
 @runtime_checkable
@@ -69,25 +71,60 @@ class Pairs:
     types: list[list[str]] | None
 
     def __call__(self, doc: Doc, mentions: Sequence[Span]) -> NDArray[np.int64]:
-        """RETURNS: indices of mentions (P, 2), ordered by head, then tail."""
-        if len(mentions) < 2:
+        """RETURNS: indices of mentions (P, 2), ordered by head, then tail.
+
+        Time and memory grow with the number of pairs that the sentences and max_words allow, whatever their labels.
+        """
+        n = len(mentions)
+        if n < 2:
             return np.empty((0, 2), dtype=np.int64)
-        start_M = np.array([span.start for span in mentions])
-        end_M = np.array([span.end for span in mentions])
-        allowed_MM = (start_M[:, None] != start_M) | (end_M[:, None] != end_M)
-        if self.same_sentence:
-            begins_W = np.array([bool(word.is_sent_start) for word in doc])
-            sentence_W = np.cumsum(begins_W)
-            first_M, last_M = sentence_W[start_M], sentence_W[end_M - 1]
-            allowed_MM &= (first_M[:, None] == first_M) & (last_M[:, None] == last_M) & (first_M == last_M)
+        order_M = np.argsort([span.start for span in mentions], kind="stable")
+        ordered = [mentions[i] for i in order_M.tolist()]
+        start_M, end_M = np.array([(span.start, span.end) for span in ordered]).T
+        # A mention can be with those behind it in this order up to `stop`, if they are whole.
+        stop_M, whole_M = np.full(n, n), np.ones(n, dtype=np.bool_)
         if self.max_words is not None:  # words between the two
-            gap_MM = np.maximum(start_M[:, None] - end_M, start_M - end_M[:, None])
-            allowed_MM &= gap_MM <= self.max_words
-        if self.types is not None:
-            labels = [span.label_ for span in mentions]
-            known = {(head, tail) for head, tail in self.types}
-            allowed_MM &= np.array([[(head, tail) in known for tail in labels] for head in labels])
-        return np.argwhere(allowed_MM)
+            stop_M = np.searchsorted(start_M, end_M + min(self.max_words, len(doc)), side="right")
+        if self.same_sentence:
+            sentence_W = np.cumsum([bool(word.is_sent_start) for word in doc])
+            first_M, last_M = sentence_W[start_M], sentence_W[end_M - 1]
+            whole_M = first_M == last_M
+            stop_M = np.where(whole_M, np.minimum(stop_M, np.searchsorted(first_M, first_M, side="right")), 0)
+        label_M, allowed_LL = self._labels(ordered)
+        keys = []
+        for first_P, second_P in _runs(stop_M):
+            fits_P = (start_M[first_P] != start_M[second_P]) | (end_M[first_P] != end_M[second_P])
+            fits_P &= whole_M[second_P]
+            for head_P, tail_P in ((first_P, second_P), (second_P, first_P)):
+                kept_P = fits_P & allowed_LL[label_M[head_P], label_M[tail_P]]
+                keys.append(order_M[head_P[kept_P]] * n + order_M[tail_P[kept_P]])
+        key_P = np.concatenate([np.empty(0, dtype=np.int64), *keys])
+        key_P.sort()
+        pairs_P2 = np.empty((len(key_P), 2), dtype=np.int64)
+        np.divmod(key_P, n, out=(pairs_P2[:, 0], pairs_P2[:, 1]))
+        return pairs_P2
+
+    def _labels(self, mentions: Sequence[Span]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Numbers of the mentions' labels (M,), and which may be head and tail (L, L)."""
+        if self.types is None:
+            return np.zeros(len(mentions), dtype=np.int64), np.ones((1, 1), dtype=np.bool_)
+        numbers: dict[str, int] = {}
+        label_M = np.array([numbers.setdefault(span.label_, len(numbers)) for span in mentions])
+        allowed_LL = np.zeros((len(numbers), len(numbers)), dtype=np.bool_)
+        for head, tail in self.types:
+            if head in numbers and tail in numbers:
+                allowed_LL[numbers[head], numbers[tail]] = True
+        return label_M, allowed_LL
+
+
+def _runs(stop_M: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Each number m with each of those behind it and before stop_M[m], as two arrays (P,), some at a time."""
+    size_M = np.maximum(stop_M - np.arange(1, len(stop_M) + 1), 0)
+    before_M = np.cumsum(size_M) - size_M
+    edges = np.flatnonzero(np.diff(before_M // _AT_ONCE, prepend=-1)).tolist()
+    for a, b in pairwise([*edges, len(stop_M)]):
+        first_P = np.repeat(np.arange(a, b), size_M[a:b])
+        yield first_P, np.arange(len(first_P)) - (before_M[first_P] - before_M[a]) + first_P + 1
 
 
 @registry.misc("spacy-luke.doc_ents.v1")

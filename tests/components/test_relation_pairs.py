@@ -1,12 +1,15 @@
 """`luke_relation`: which pairs of mentions are asked about."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
 from spacy_luke.bridge.optimizer import make_adamw
-from spacy_luke.components.mentions import Pairs, make_pairs
+from spacy_luke.components import mentions
+from spacy_luke.components.mentions import make_pairs
 from tests.components.pairs import GIVEN, MODES, SPANS, make
 from tests.components.related import (
     KEY,
@@ -52,33 +55,58 @@ def test_suggester():
         make_pairs(types=[["P"]])
 
 
-def test_suggester_against_a_loop():
-    """Nested, crossing, equal and side-by-side mentions, and sentences that some of them cross."""
+def plain_pairs(doc, spans, *, same_sentence, max_words, types):
+    """As it is defined, pair by pair."""
+    sentences = [{i for i, sent in enumerate(doc.sents) if sent.start < x.end and x.start < sent.end} for x in spans]
+    found = []
+    for h, head in enumerate(spans):
+        for t, tail in enumerate(spans):
+            gap = max(tail.start - head.end, head.start - tail.end)
+            if (
+                (head.start, head.end) != (tail.start, tail.end)
+                and (not same_sentence or (sentences[h] == sentences[t] and len(sentences[h]) == 1))
+                and (max_words is None or gap <= max_words)
+                and (types is None or [head.label_, tail.label_] in types)
+            ):
+                found.append([h, t])
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
+@pytest.mark.parametrize("types", [None, [], [["0", "1"], ["1", "1"]], [["0", "0"], ["x", "1"], ["2", "0"]]])
+@pytest.mark.parametrize("max_words", [None, 0, 3, 10**30])
+@pytest.mark.parametrize("same_sentence", [False, True])
+def test_suggester_against_a_loop(monkeypatch, same_sentence, max_words, types, at_once):
+    """Nested, crossing, equal and side-by-side mentions in any order, and sentences that some of them cross."""
+    monkeypatch.setattr(mentions, "_AT_ONCE", at_once)
     chosen = np.random.default_rng(0)
     nlp = spacy.blank("en")
-    for _ in range(20):
+    settings = {"same_sentence": same_sentence, "max_words": max_words, "types": types}
+    for n in range(12):
         doc = Doc(nlp.vocab, words=["w"] * 20)
         for word in doc:
             word.is_sent_start = word.i == 0 or chosen.random() < 0.2
-        edges = [sorted(chosen.choice(21, 2, replace=False).tolist()) for _ in range(8)]
-        spans = [Span(doc, a, b, label=str(chosen.integers(2))) for a, b in edges]
-        sentences = [
-            {i for i, sent in enumerate(doc.sents) if sent.start < x.end and x.start < sent.end} for x in spans
-        ]
-        expected = []
-        for h, head in enumerate(spans):
-            for t, tail in enumerate(spans):
-                gap = max(tail.start - head.end, head.start - tail.end)
-                if (
-                    (head.start, head.end) != (tail.start, tail.end)
-                    and sentences[h] == sentences[t]
-                    and len(sentences[h]) == 1
-                    and gap <= 3
-                    and (head.label_, tail.label_) in (("0", "1"), ("1", "1"))
-                ):
-                    expected.append([h, t])
-        pairs = Pairs(same_sentence=True, max_words=3, types=[["0", "1"], ["1", "1"]])
-        assert pairs(doc, spans).tolist() == expected
+        edges = [sorted(chosen.choice(21, 2, replace=False).tolist()) for _ in range(n)]
+        spans = [Span(doc, a, b, label=str(chosen.integers(3))) for a, b in edges]
+        pairs = make_pairs(**settings)(doc, spans)
+        assert pairs.tolist() == plain_pairs(doc, spans, **settings)
+        assert (pairs.dtype, pairs.shape[1]) == (np.int64, 2)
+
+
+@pytest.mark.parametrize("settings", [{"same_sentence": True}, {"max_words": 30}])
+def test_a_long_text_takes_no_square(settings):
+    """20,000 mentions, of which the square has 400 millions."""
+    doc = Doc(spacy.blank("en").vocab, words=["w"] * 40_000, sent_starts=[i % 40 == 0 for i in range(40_000)])
+    spans = [Span(doc, i, i + 1, label="PER" if i % 4 else "LOC") for i in range(0, 40_000, 2)]
+    spans.append(Span(doc, 0, 40_000, label="PER"))  # around all others
+    pairs = make_pairs(**settings, types=[["LOC", "PER"]])
+    tracemalloc.start()
+    try:
+        found = pairs(doc, spans)
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+    assert 90_000 < len(found) < 200_000
 
 
 def test_equal_mentions_are_one():
