@@ -1,6 +1,7 @@
 """`entity_annotator`: names of entities found in a dictionary, by link probability (LUKE, EMNLP 2020, appendix C)."""
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ class EntityAnnotator(Configured, Pipe):
     """
 
     spans_key: Setting[str] = Setting(LINKS, "the group of `doc.spans` that the spans go to")
-    label: Setting[str] = Setting("ENTITY", "their label")
+    label: Setting[str] = Setting("ENTITY", "their label", valid=bool, rule="a text that is not empty")
     case: Setting[str] = Setting("exact", 'or `"casefold"`; a store is built for one of them', choices=NAME_CASES)
     min_link_probability: Setting[float] = Setting(
         0.01, "as in the paper; names below are none, and a shorter name may be found in their place", least=0, most=1
@@ -83,16 +84,18 @@ class EntityAnnotator(Configured, Pipe):
         self.vocab, self.name = vocab, name
         self.cfg = Values(type(self), {})
         self.configure(settings)
-        if not self.label:
-            raise ValueError(f"label of '{name}' must not be empty: spaCy takes an entity without label for none.")
-        if self.annotate_ents and (self.overlaps or self.max_candidates != 1):
-            raise ValueError(
-                f"'{name}' has annotate_ents = true, overlaps = {str(self.overlaps).lower()} and max_candidates = "
-                f"{self.max_candidates}, but doc.ents holds one entity for a word. Set overlaps = false and "
-                "max_candidates = 1, or annotate_ents = false."
-            )
         self._store: AliasStore | None = None
         vocab.strings.add(self.label)
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any]) -> None:
+        overlaps, most = values["overlaps"], values["max_candidates"]
+        if values["annotate_ents"] and (overlaps or most != 1):
+            raise ValueError(
+                "annotate_ents = true must have overlaps = false and max_candidates = 1, as doc.ents holds one entity "
+                f"for a word, but overlaps = {json.dumps(overlaps)} and max_candidates = {json.dumps(most)}. Set these "
+                "before, or annotate_ents = false."
+            )
 
     @property
     def labels(self) -> tuple[str, ...]:

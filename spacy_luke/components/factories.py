@@ -129,26 +129,33 @@ class Function(Setting[T]):
 
 class Values(dict[str, Any]):
     """`pipe.cfg`: the values of the settings of a component, and what it has learned. Raises ValueError for a value
-    that a setting cannot have, and for a new name that is none: `pipe.cfg["treshold"] = 0.8` would change nothing.
+    that a setting cannot have, alone or beside the others (`Configured.check_together`), and for a new name that is
+    none: `pipe.cfg["treshold"] = 0.8` would change nothing.
 
     values: as they are, unchecked.
     """
 
-    def __init__(self, owner: type, values: Mapping[str, Any]):
+    def __init__(self, owner: "type[Configured]", values: Mapping[str, Any]):
         super().__init__(values)
         self.owner = owner
         self._settings = {key: x for key, x in settings_of(owner).items() if not isinstance(x, Function)}
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in self._settings:
-            value = self._settings[name].checked(value)
-        elif name not in self and name not in getattr(self.owner, "learned", ()):
-            raise ValueError(f"{self.owner.__name__} has no setting {name!r}{nearest_setting(name, self._settings)}")
-        super().__setitem__(name, value)
+        self.update({name: value})
 
     def update(self, *others: Any, **named: Any) -> None:
-        for name, value in dict(*others, **named).items():
-            self[name] = value
+        """All of them, or where one is wrong none."""
+        changed = {name: self._checked(name, value) for name, value in dict(*others, **named).items()}
+        if not self._settings.keys().isdisjoint(changed):
+            self.owner.check_together({**self, **changed})
+        super().update(changed)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if name in self._settings:
+            return self._settings[name].checked(value)
+        if name not in self and name not in getattr(self.owner, "learned", ()):
+            raise ValueError(f"{self.owner.__name__} has no setting {name!r}{nearest_setting(name, self._settings)}")
+        return value
 
     def __ior__(self, other: Any) -> "Values":  # type: ignore[override,misc]
         self.update(other)
@@ -195,8 +202,15 @@ class Configured:
             raise TypeError(
                 f"{type(self).__name__} has no setting {unknown[0]!r}{nearest_setting(unknown[0], settings)}"
             )
+        chosen = {name: values[name] if name in values else x.fallback() for name, x in settings.items()}
+        self.cfg.update({name: x for name, x in chosen.items() if not isinstance(settings[name], Function)})
         for name, setting in settings.items():
-            setting.__set__(self, values[name] if name in values else setting.fallback())
+            if isinstance(setting, Function):
+                setting.__set__(self, chosen[name])
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any]) -> None:
+        """Raises ValueError for values of settings that exclude each other, before they are taken."""
 
 
 def settings_of(owner: type) -> dict[str, Setting[Any]]:

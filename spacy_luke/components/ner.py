@@ -1,7 +1,7 @@
 """`luke_ner`: named entities by classifying spans (LUKE, EMNLP 2020, section 4.3)."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ from .spans.gold import (
 )
 from .taught import read_taught
 from .thresholds import check_positives
-from .window_limits import ContextSettings
+from .window_limits import ContextSettings, check_overlap
 
 NER_MODEL = model_block("spacy-luke.SpanClassifier.v1")
 _SCORES = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
@@ -113,11 +113,10 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
         self.cfg["none"] = _NONE_LABEL
-        if self.max_span_pieces is not None and self.max_span_pieces > self.overlap // 2:
-            raise ValueError(
-                f"overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; "
-                f"expected {2 * self.max_span_pieces} or more, but it is {self.overlap}."
-            )
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any]) -> None:
+        check_overlap(values["overlap"], longest_span=values["max_span_pieces"])
 
     def create_head(self, *, seed: int = 0, shares: tuple[float, float] | None = None) -> None:
         create_span_head(self.model, len(self.labels) + 1, seed=seed, shares=shares)

@@ -1,7 +1,7 @@
 """`luke_relation`: relations between mentions (LUKE, EMNLP 2020, section 4.2)."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -90,13 +90,13 @@ class LukeRelation(ThresholdClassifier):
     task = "entity_pair_classification"
     metric = "relations_f"
 
-    def __init__(self, *args: Any, **settings: Any):
-        super().__init__(*args, **settings)
-        check_between(self.between, name=self.name)
-        if self.mention_scores and not self.multi_label:
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any]) -> None:
+        check_between(values["between"])
+        if values["mention_scores"] and not values["multi_label"]:
             raise ValueError(
-                f"mention_scores = true of '{self.name}' needs multi_label = true: with one label a pair, the "
-                "probabilities of all labels are one."
+                "mention_scores = true needs multi_label = true: with one label a pair, the probabilities of all "
+                "labels are one."
             )
 
     @property

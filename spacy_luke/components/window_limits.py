@@ -67,6 +67,15 @@ def known_window(encoder: EncoderShim[Encoder]) -> int:
     return made_for(encoder) if learned is None else min(max(learned, _LEAST), encoder.module.config.max_window)
 
 
+def check_overlap(overlap: int, *, longest_span: int | None) -> None:
+    """ValueError where windows overlap too little for spans of up to `longest_span` pieces; None: of any length."""
+    if longest_span is not None and longest_span > overlap // 2:
+        raise ValueError(
+            "overlap must be at least twice max_span_pieces, or spans at the end of a window could be lost; expected "
+            f"{2 * longest_span} or more, but it is {overlap}."
+        )
+
+
 def fit_overlap(overlap: int, window: int, *, longest_span: int = 0) -> int:
     """The context in pieces around cores: as much as is asked for, but at most a quarter of the window or OVERLAP, if
     that is more, so that small windows do not read all words many times; at most half of the window, but at least twice

@@ -144,7 +144,7 @@ def test_scores_of_mentions():
     found = joint_logits(logits, torch.tensor([1.0, 0.5]))
     assert torch.equal(found[0], logits[0])
     assert found[1].sigmoid().tolist() == pytest.approx([0.5 * x for x in logits[1].sigmoid().tolist()])
-    with pytest.raises(ValueError, match=r"mention_scores = true of 'luke_relation' needs multi_label = true"):
+    with pytest.raises(ValueError, match=r"mention_scores = true needs multi_label = true"):
         make_pipeline("luke_ner", "luke_relation", luke_relation={"mention_scores": True})
 
 

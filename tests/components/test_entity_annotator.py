@@ -244,7 +244,7 @@ def test_a_store_and_its_case(pipeline, names, tmp_path):
         ({"min_prior": -1}, "min_prior must be from 0 to 1, but it is -1"),
         ({"max_candidates": 0}, "max_candidates must be at least 1, or null for no limit, but it is 0"),
         ({"max_words": 0}, "max_words must be at least 1, or null for no limit, but it is 0"),
-        ({"label": ""}, "label of"),
+        ({"label": ""}, "label must be a text that is not empty, but it is ''"),
         ({"case": "lower"}, "case must be one of"),
         ({"annotate_ents": True, "overlaps": True}, "doc.ents holds one entity for a word"),
         ({"annotate_ents": True, "max_candidates": 3}, "doc.ents holds one entity for a word"),

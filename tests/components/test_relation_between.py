@@ -40,9 +40,7 @@ def test_between_of_mentions_without_labels():
 
 
 def test_between_is_checked():
-    with pytest.raises(
-        ValueError, match=r"between of 'luke_relation' must have for each relation .* but for 'born' it"
-    ):
+    with pytest.raises(ValueError, match=r"between must have for each relation .* but for 'born' it"):
         make_pipeline("luke_relation", luke_relation={"between": {"born": [["PER"]]}})
     with pytest.raises(ValueError, match=r"luke_relation.between: at born . 0: 'PER' is not list"):
         make_pipeline("luke_relation", luke_relation={"between": {"born": ["PER", "TIME"]}})

@@ -81,6 +81,54 @@ def test_in_cfg(factory, name, value, message):
     assert pipe.cfg == before
 
 
+@pytest.mark.parametrize(
+    ("factory", "first", "second", "message"),
+    [
+        (
+            "entity_annotator",
+            ("annotate_ents", True),
+            ("max_candidates", None),
+            "overlaps = false and max_candidates = null",
+        ),
+        (
+            "entity_annotator",
+            ("overlaps", True),
+            ("annotate_ents", True),
+            "overlaps = true and max_candidates = 1. Set",
+        ),
+        ("luke_ner", ("max_span_pieces", 64), ("overlap", 127), "expected 128 or more, but it is 127"),
+        (
+            "luke_relation",
+            ("mention_scores", False),
+            ("between", {"born": [["PER"]]}),
+            "but for 'born' it has [['PER']]",
+        ),
+        ("luke_relation", ("multi_label", False), ("mention_scores", True), "needs multi_label = true"),
+    ],
+)
+def test_settings_that_exclude_each_other(factory, first, second, message):
+    """As when a component is made; several are changed at once, or none."""
+    nlp = spacy.blank("en")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        nlp.add_pipe(factory, "wrong", config=dict([first, second]))
+    pipe = nlp.add_pipe(factory)
+    setattr(pipe, *first)
+    before = dict(pipe.cfg)
+    name, value = second
+    for change in (lambda: setattr(pipe, name, value), lambda: pipe.cfg.update({**before, name: value})):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            change()
+        assert pipe.cfg == before
+
+
+def test_settings_that_change_together():
+    pipe = spacy.blank("en").add_pipe("entity_annotator", config={"annotate_ents": True})
+    pipe.cfg.update(max_candidates=None, annotate_ents=False)
+    assert (pipe.max_candidates, pipe.annotate_ents) == (None, False)
+    pipe.cfg.update(annotate_ents=True, max_candidates=1)
+    assert (pipe.max_candidates, pipe.annotate_ents) == (1, True)
+
+
 def test_cfg_is_copied_and_pickled_with_its_settings():
     pipe = spacy.blank("en").add_pipe("luke_linker")
     pipe.cfg |= {"threshold": 1}

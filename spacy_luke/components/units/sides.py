@@ -21,12 +21,12 @@ Between = Mapping[str, Sequence[Sequence[str]]]  # of a relation the labels of i
 _NO_CHANCE = -1e4  # a logit: probability 0 in float32, but a finite number
 
 
-def check_between(between: Between, *, name: str) -> None:
-    """ValueError where the setting `between` of a component has not two sides for each relation."""
+def check_between(between: Between) -> None:
+    """ValueError where the setting `between` has not two sides for each relation."""
     for label, sides in between.items():
         if len(sides) != 2:
             raise ValueError(
-                f"between of '{name}' must have for each relation the labels of its heads and those of its tails, such "
+                "between must have for each relation the labels of its heads and those of its tails, such "
                 f'as {{"date of birth": [["PER"], ["TIME"]]}}, but for {label!r} it has {sides!r:.80}.'
             )
 
