@@ -63,9 +63,26 @@ def test_a_relation_of_one_mention(tmp_path):
     assert record.notes == {"relations whose entities have the same words, left out": 1}
 
 
+def test_documents_without_a_blank_line(tmp_path):
+    path = tmp_path / "y.txt"
+    lines = "1|t|Foo disease\n1|a|Foo is bad.\n1\t0\t3\tFoo\tDisease\tD1\n2|t|Baz disease\n2|a|Qux.\n"
+    path.write_text(f"{lines}2\t0\t3\tBaz\tDisease\tD2\n3|t|Last\n\n\n3|t|Again\n", encoding="utf8")
+    found = [(x.title, x.text, [m.kb_id for m in x.mentions]) for x in read_dataset(path, format="pubtator")]
+    assert found == [
+        ("1", "Foo disease\nFoo is bad.", ["D1"]),
+        ("2", "Baz disease\nQux.", ["D2"]),
+        ("3", "Last", []),
+        ("3", "Again", []),
+    ]
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        ("1|t|Foo\n1|a|Bar.\n2\t0\t3\tFoo\tX\tD1", "line 3: expected a line of the document '1', which begins on"),
+        ("1|t|Foo\n\n2|t|Foo\n1|a|Bar.", "line 4: expected a line of the document '2', which begins on line 3"),
+        ("1|t|Foo\n1|t|Zed\n1|a|Bar.", r"line 2: expected ID\|t\|TITLE and ID\|a\|ABSTRACT once each"),
+        ("1|t|Foo\n1|a|Zed\n1|a|Bar.", r"line 3: expected ID\|t\|TITLE and ID\|a\|ABSTRACT once each"),
         ("1|t|Ada\n1\t0\t2\tAda\tX\tQ1", r"line 2: the mention at 0 2 should be 'Ada', but there stands 'Ad'"),
         ("1\t0\t2\tAda\tX\tQ1", r"line 1: expected a document that begins with ID\|t\|TITLE"),
         ("1|t|Ada\nmore", r"line 2: expected ID\|t\|TITLE"),
