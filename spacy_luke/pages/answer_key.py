@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from spacy.tokens import Span
 
 from ..annotations import Relation, get_types
-from ..stores.plain_text import read_object
+from ..stores.plain_text import read_object, single_keys
 from .findings import Findings, FoundMention
 
 
@@ -133,7 +133,7 @@ def read_answer_key(path: Path, text: str) -> AnswerKey:
 
     Raises ValueError where the file is something else, or does not fit the text.
     """
-    data = read_object(path)
+    data = read_object(path, object_pairs_hook=single_keys)
     try:
         entities = [_read_entity(item) for item in data["entities"]]
         relations = [(head, label, tail) for head, label, tail in data["relations"]]

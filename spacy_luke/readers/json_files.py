@@ -6,23 +6,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..stores.plain_text import not_utf8, parse_json, read_text
+from ..stores.plain_text import not_utf8, parse_json, read_text, single_keys
 
 T = TypeVar("T")
 
 
 def read_json(path: str | Path) -> Any:
-    """The value of a JSON file; ValueError with file and line where it is none."""
+    """The value of a JSON file; ValueError with file and line where it is none, and where a key is there twice."""
     path = Path(path)
     text = read_text(path)
     try:
-        data = parse_json(text)
+        data = parse_json(text, object_pairs_hook=single_keys)
     except json.JSONDecodeError as error:
         several = error.msg == "Extra data"
         advice = " The file must be one value, such as one list, not one a line." if several else ""
         raise ValueError(
             f"{path}, line {error.lineno}: expected JSON, but {error.msg} (column {error.colno}).{advice}"
         ) from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}.") from None
     _check_unicode(str(path), text, data)
     return data
 
@@ -85,7 +87,7 @@ def take_strings(where: str, item: Any, name: str) -> list[str]:
 def _parse(where: str, raw: bytes, encoding: str) -> dict[str, Any]:
     try:
         text = raw.decode(encoding)
-        data = parse_json(text)
+        data = parse_json(text, object_pairs_hook=single_keys)
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: {not_utf8(error, Path(where.rpartition(', line ')[0]))}") from None
     except ValueError as error:

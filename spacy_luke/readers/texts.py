@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..stores.opening import find_files
-from ..stores.plain_text import parse_json
+from ..stores.plain_text import parse_json, single_keys
 from .docbin import read_docbins
 from .lines import decode_line
 
@@ -49,7 +49,7 @@ def _read_lines(path: Path) -> Iterator[str]:
 
 def _text_of(path: Path, number: int, line: str) -> str:
     try:
-        data = parse_json(line)
+        data = parse_json(line, object_pairs_hook=single_keys)
     except ValueError as error:
         raise ValueError(f"{path}, line {number}: expected a JSON object, but it is none: {error}.") from None
     if not isinstance(data, dict) or not isinstance(data.get("text"), str):

@@ -30,7 +30,9 @@ def single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, as `object_pairs_hook`. ValueError where a key is there twice: the first would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError(f"expected each key once, but {_twice([key for key, _ in pairs])!r} is there twice")
+        raise ValueError(
+            f"expected each key once, but {_twice([key for key, _ in pairs])!r} is there twice, in {_shown(found)}"
+        )
     return found
 
 
@@ -41,6 +43,11 @@ def check_columns(path: Path | str, columns: Sequence[str]) -> None:
             f"{path}: expected each column once, but {_twice(columns)!r} is there twice: the columns are "
             f"{list(columns[:20])}."
         )
+
+
+def _shown(found: dict[str, Any]) -> str:
+    text = repr(found)
+    return text if len(text) <= 120 else f"{text[:120]} ..."
 
 
 def _twice(names: Sequence[str]) -> str:
@@ -81,10 +88,10 @@ def read_plain_text(path: Path) -> str:
     return _decode(raw, name)
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The object of a JSON file. ValueError where the file holds anything else."""
+def read_object(path: Path, **settings: Any) -> dict[str, Any]:
+    """The object of a JSON file. settings: see `parse_json`. ValueError where the file holds anything else."""
     try:
-        data = parse_json(read_text(path))
+        data = parse_json(read_text(path), **settings)
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}.") from error
     if not isinstance(data, dict):

@@ -140,6 +140,12 @@ def test_keys_that_do_not_fit(path, change, message):
         read_answer_key(path, TEXT)
 
 
+def test_a_key_that_says_something_twice(path):
+    path.write_text(json.dumps(GOOD)[:-1] + ', "relations": []}', encoding="utf8")
+    with pytest.raises(ValueError, match="each key once, but 'relations' is there twice"):
+        read_answer_key(path, TEXT)
+
+
 def test_the_key_of_the_article():
     """Every mention is of words of the text, none overlap, and nothing is said twice."""
     text = ARTICLE.read_text(encoding="utf8")

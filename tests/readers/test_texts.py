@@ -58,6 +58,7 @@ def test_a_folder(tmp_path):
         ("a.csv", "x", "are read from files .txt, .jsonl, .spacy"),
         ("a.jsonl", '{"text": "One."}\n{"text": 3}', r"line 2: expected a JSON object with a \"text\""),
         ("a.jsonl", "{", "line 1: expected a JSON object, but it is none"),
+        ("a.jsonl", '{"text": "A", "text": "B"}', "line 1: .* each key once, but 'text' is there twice"),
     ],
 )
 def test_what_is_none(tmp_path, name, content, message):
