@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..entity_vocab import EntityVocab
 from ..model.config import LukeConfig
-from ..stores.plain_text import read_text
+from ..stores.plain_text import read_lines
 from .assemble import read_entities, read_tokenizer
 from .configs import archive_config, check_labels, luke_config
 from .contents import LukeCheckpoint
@@ -160,7 +160,7 @@ def _labels(folder: Path, raw: Mapping[str, Tensor], names: SortedNames, task: s
         return None
     count = raw[names.mapped["head.classifier.weight"]].shape[0]
     if (folder / _LABEL_FILE).is_file():
-        return check_labels(read_text(folder / _LABEL_FILE).splitlines(), count)
+        return check_labels(read_lines(folder / _LABEL_FILE), count)
     if task == "span_classification" and count == len(_NER_LABELS):
         return list(_NER_LABELS)
     return None

@@ -11,6 +11,7 @@ from ..kb.change import add_to_kb, change_kb
 from ..kb.items import Wikidata
 from ..kb.knowledge_base import EntityKB
 from ..stores.parallel import Engine
+from ..stores.plain_text import read_lines
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP
 from .built_kb import tell_built
 from .errors import failing_as
@@ -86,7 +87,7 @@ def build_kb_cli(
     if add_to is None:
         built = build_kb(sources, output, settings=settings, progress=True)
     elif replace or remove:
-        ids = [] if remove is None else [line.strip() for line in remove.read_text("utf-8-sig").splitlines()]
+        ids = [] if remove is None else [line.strip() for line in read_lines(remove)]
         built = change_kb(
             EntityKB.open(add_to), sources, output, remove=list(filter(None, ids)), settings=settings, progress=True
         )

@@ -155,7 +155,7 @@ def stage_ppr(folder: Path, staging: Staging, *, unknown: str = "add", progress:
 def stage_persons(path: Path, staging: Staging) -> None:
     """Ids of entities that are persons, one a line."""
     with open_source(path) as file:
-        for line in file.read().decode("utf-8-sig").splitlines():
+        for line in file.read().decode("utf-8-sig").split("\n"):
             if line.strip():
                 staging.persons.append(" ".join(line.split()))
 

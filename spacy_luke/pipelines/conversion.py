@@ -20,7 +20,7 @@ from ..components.relation import RELATION_MODEL
 from ..components.typer import TYPER_MODEL
 from ..encoders.kind import Reading
 from ..encoders.kinds import kind_of, kind_that_reads
-from ..stores.plain_text import read_text
+from ..stores.plain_text import read_lines
 from .saving import check_replaceable, save
 
 _FEATURES = {3: "all", 2: "words", 1: "entity"}  # of NER heads, by their width in hidden sizes
@@ -164,7 +164,7 @@ def read_label_list(text: str) -> list[str]:
     """Labels between commas, or of the file with this name, one a line. Raises ValueError where there is no such
     file."""
     if os.path.isfile(text):  # Path.is_file raises where the list is longer than a file's name can be
-        return [line.strip() for line in read_text(Path(text)).splitlines() if line.strip()]
+        return [line.strip() for line in read_lines(Path(text)) if line.strip()]
     if "," not in text and os.path.splitext(text)[1]:
         raise ValueError(
             f"Expected labels between commas, or a file with one a line, but there is no file {text!r} (looked for "

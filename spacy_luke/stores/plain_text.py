@@ -71,6 +71,13 @@ def read_text(path: Path) -> str:
     return _decode(path.read_bytes(), path)
 
 
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file in UTF-8, without their ends: only \\n and \\r\\n end them, so that other line separators may
+    stand in words. ValueError names the byte that is not UTF-8."""
+    lines = read_text(path).replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def _decode(raw: bytes, name: Path | str) -> str:
     try:
         return raw.decode("utf-8-sig")

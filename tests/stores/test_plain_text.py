@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_luke.stores.plain_text import check_line_end, read_text, tsv_lines
+from spacy_luke.stores.plain_text import check_line_end, read_lines, read_text, tsv_lines
 
 TEXT = "Ada \u201eCountess\u201c of L\xf6v\xe9 \u2013 5 \u20ac.\n"  # quotes and a dash that latin1 has not
 
@@ -20,6 +20,19 @@ def test_texts_of_other_encodings(tmp_path, text, coding):
     told = message_of(tmp_path / "a.txt", raw)
     _, _, advised, _, to, *_ = shlex.split(told[told.index("iconv") :])
     assert (raw.decode(advised), to) == (text, "utf8")
+
+
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        (b"", []),
+        (b"\xef\xbb\xbfa\r\n\r\nb\n", ["a", "", "b"]),
+        ("a\x0c\x85\u2028b\rc\n d".encode(), ["a\x0c\x85\u2028b\rc", " d"]),
+    ],
+)
+def test_lines(tmp_path, raw, lines):
+    (tmp_path / "a").write_bytes(raw)
+    assert read_lines(tmp_path / "a") == lines
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...stores.plain_text import read_text
+from ...stores.plain_text import read_lines, read_text
 from ..records import ENTITY_LABEL, Mention, Record
 
 _NO_CANDIDATES = "EMPTYCAND"
@@ -57,8 +57,8 @@ def read_deep_ed(
         raise ValueError(
             f"{path}: the format deep_ed needs the file with the words: give it as conll, e.g. msnbc.conll."
         )
-    known = None if titles is None else set(read_text(Path(titles)).splitlines())
-    people = set() if persons is None else {line.strip() for line in read_text(Path(persons)).splitlines()}
+    known = None if titles is None else set(read_lines(Path(titles)))
+    people = set() if persons is None else {line.strip() for line in read_lines(Path(persons))}
     moved = {} if redirects is None else _read_redirects(Path(redirects))
     documents = read_words(Path(conll))
     for name, mentions in read_table_mentions(Path(path)).items():
@@ -203,4 +203,4 @@ def _letters(text: str) -> str:
 
 
 def _read_redirects(path: Path) -> dict[str, str]:
-    return dict(line.split("\t", 1) for line in read_text(path).splitlines() if "\t" in line)
+    return dict(line.split("\t", 1) for line in read_lines(path) if "\t" in line)

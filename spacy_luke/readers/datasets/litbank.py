@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...stores.plain_text import read_text
+from ...stores.plain_text import read_lines
 from ..lines import decode_line
 from ..records import Mention, Record, check_choice
 from .names import trim_name
+from .places import other_words, same_words
 
 _KINDS = ("all", "names")
 _PROPER, _PERSON = "PROP", "PER"
@@ -19,7 +20,8 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
     A line of the .ann is MENTION, its id, its first sentence and word, its last ones, text, type (PER, FAC, LOC, GPE,
     ORG, VEH) and kind (PROP, NOM, PRON); others tell of coreference. kinds: "all" mentions, or only "names" (PROP),
     without articles and titles of persons. Mentions may be nested. The title is the name of the file. Raises
-    ValueError for lines that are none, and places outside the text.
+    ValueError for lines that are none, places outside the text, and where a mention's own text is not what stands
+    there.
     """
     check_choice("kinds", kinds, _KINDS)
     path = Path(path)
@@ -28,7 +30,7 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
         raise ValueError(f"{path}: expected the text beside it, {text.name}, but it is not there.")
     words: list[str] = []
     starts: list[int] = []
-    for raw in read_text(text).splitlines():
+    for raw in read_lines(text):
         starts.append(len(words))
         words += raw.split()
     edges = [*starts, len(words)]
@@ -50,6 +52,8 @@ def read_litbank(path: str | Path, *, kinds: str = "all") -> Iterator[Record]:
             start, end = edges[first_sentence] + first, edges[last_sentence] + last + 1
             if not edges[first_sentence] <= start < end <= edges[last_sentence + 1]:
                 raise ValueError(f"{path}, line {number}: the mention {cells[6]!r} is not inside its sentence.")
+            if not same_words(cells[6], stands := " ".join(words[start:end])):
+                raise other_words(f"{path}, line {number}", " ".join(cells[2:6]), cells[6], stands)
             if kinds == "all":
                 mentions[start, end, cells[7]] = None
             elif cells[8] == _PROPER and (place := trim_name(words, start, end, person=cells[7] == _PERSON)):

@@ -68,9 +68,21 @@ def test_litbank(tmp_path):
     assert named(record) == [("Ott", "PER"), ("Thames", "LOC"), ("old London town", "GPE"), ("London", "GPE")]
 
 
+@pytest.mark.parametrize("separator", ["\x0c", "\x85", "\u2028"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_litbank_of_other_line_separators(tmp_path, separator, end):
+    path = tmp_path / "1_book_brat.ann"
+    path.with_suffix(".txt").write_bytes(f"The {separator}end{end}Mr. Ott left{end}".encode())
+    path.write_text("MENTION\tT0\t1\t0\t1\t1\tMr. Ott\tPER\tPROP\n", encoding="utf8")
+    (record,) = read_dataset(path, format="litbank")
+    assert named(record) == [("Mr. Ott", "PER")]
+    assert record.sentence_starts == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("MENTION\tT0\t0\t0\t0\t0\tOtt\tPER\tNOM", "line 1: the mention at 0 0 0 0 should be 'Ott', but .* 'Mr.'"),
         ("MENTION\tT0\t0\t0\t0\t1\tOtt\tPER", "line 1: expected 9 columns, but got 8"),
         ("MENTION\tT0\t0\t0\t5\t1\tOtt\tPER\tPROP", "line 1: expected sentences of the 1 in"),
         ("MENTION\tT0\t0\t1\t0\t9\tOtt\tPER\tPROP", "line 1: the mention 'Ott' is not inside its sentence"),
