@@ -52,14 +52,15 @@ def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]
         labels = item.get("label") or []
         return text, [{"type": "labels", "value": one} for one in labels if isinstance(one, dict)], 0
     data = take(where, item, "data", dict)
-    strings = [value for value in data.values() if isinstance(value, str)]
-    if not isinstance(data.get("text"), str) and len(strings) != 1:
+    named = [value for name, value in data.items() if name == "text" and isinstance(value, str)]
+    strings = named or [value for value in data.values() if isinstance(value, str)]
+    if len(strings) != 1:
         raise ValueError(f"{where}: expected the text under 'text' of its data, but there are {sorted(data)}.")
     done = [one for one in item.get("annotations") or [] if isinstance(one, dict) and not one.get("was_cancelled")]
     if not done:
         return None
     regions = take(where, done[0], "result", list)
-    return data.get("text") or strings[0], [one for one in regions if isinstance(one, dict)], len(done) - 1
+    return strings[0], [one for one in regions if isinstance(one, dict)], len(done) - 1
 
 
 def _record(where: str, text: str, regions: list[dict[str, Any]], further: int) -> Record:

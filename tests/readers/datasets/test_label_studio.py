@@ -75,6 +75,16 @@ def test_units_that_nothing_proves_and_that_are_mixed(write):
         records(write(task(region(1, 2, 3, "X", text="哈"), *mixed, data={"text": text})))
 
 
+def test_an_empty_text(write):
+    """Another field is not the text, whose places would be wrong there."""
+    (record,) = records(write(task(data={"title": "Ada", "text": ""})))
+    assert (record.text, record.mentions) == ("", [])
+    with pytest.raises(ValueError, match="the mention at 0 3 should be 'Ada', but there stands ''"):
+        records(write(task(region(1, 0, 3, "PER", text="Ada"), data={"title": "Ada", "text": ""})))
+    (record,) = records(write(task(data={"title": "Ada", "text": None})))
+    assert record.text == "Ada"
+
+
 def test_what_is_left_out_is_counted(write):
     done = task(region(1, 2, 5, "PER"), {"type": "choices", "value": {"choices": ["good"]}})
     skipped = task(region(1, 2, 5, "PER"), was_cancelled=True)
