@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .stores.plain_text import not_utf8, parse_json, read_object, read_text
+from .stores.plain_text import parse_json, read_object, read_text, split_lines
 
 SPECIAL = ("[PAD]", "[UNK]", "[MASK]", "[MASK2]")
 _FILES = ("entity_vocab.json", "entity_vocab.jsonl", "entity_vocab.tsv")  # a .tsv cannot hold every title
@@ -142,13 +142,13 @@ class EntityVocab:
                 )
             path = found
         readers = {".json": _read_json, ".tsv": _read_tsv, ".jsonl": _read_jsonl}
-        if path.suffix not in readers:
+        reader = _read_config if path.name == _CONFIG else readers.get(path.suffix)
+        if reader is None:
             raise ValueError(f"Expected an entity vocabulary {', '.join(readers)}, but got {path}.")
+        text = read_text(path)
         try:
-            names, counts = readers[path.suffix](path)
+            names, counts = reader(text)
             return cls(names, counts=counts)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: {not_utf8(error, path)}") from error
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -207,21 +207,26 @@ def _find_special(rows: dict[str, int]) -> dict[str, int]:
 Names = tuple[list[tuple[str, int]], list[int] | None]
 
 
-def _read_json(path: Path) -> Names:
-    pairs: Any = parse_json(read_text(path), object_pairs_hook=list)
-    if path.name == _CONFIG:
-        pairs = dict(pairs).get(_KEY)
+def _read_json(text: str) -> Names:
+    return _read_rows(parse_json(text, object_pairs_hook=list)), None
+
+
+def _read_config(text: str) -> Names:
+    return _read_rows(dict(parse_json(text, object_pairs_hook=list)).get(_KEY)), None
+
+
+def _read_rows(pairs: Any) -> list[tuple[str, int]]:
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
         raise ValueError("Expected a json object from names to rows, but got something else.")
     for name, row in pairs:
         if type(row) is not int:
             raise ValueError(f"Expected a row number for {name!r}, but got {row!r}.")
-    return sorted(pairs, key=lambda pair: pair[1]), None
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
-def _read_tsv(path: Path) -> Names:
+def _read_tsv(text: str) -> Names:
     names, counts = [], []
-    for row, line in enumerate(_lines(path)):
+    for row, line in enumerate(split_lines(text)):
         title, tab, count = line.rpartition("\t")
         if not tab or not count.isdecimal():
             raise ValueError(f"Expected title TAB count on line {row + 1}, but got {line!r}.")
@@ -230,17 +235,13 @@ def _read_tsv(path: Path) -> Names:
     return names, counts
 
 
-def _read_jsonl(path: Path) -> Names:
+def _read_jsonl(text: str) -> Names:
     names: list[tuple[str, int]] = []
     count_of: dict[int, int] = {}
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(split_lines(text), start=1):
         try:
-            item = parse_json(line)
-            row, count = int(item["id"]), item.get("count", 0)
-            if row != item["id"]:
-                raise ValueError("the id is no integer")
-            entities = [(title, language) for title, language in item["entities"]]
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            row, entities, count = _read_item(parse_json(line))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f'Expected {{"id": 3, "entities": [["Japan", "en"]], "count": 5}} on line {number}, but got '
                 f"{line[:100]!r} ({error!r})."
@@ -259,7 +260,17 @@ def _read_jsonl(path: Path) -> Names:
     return names, [count_of.get(row, 0) for row in range(size)]
 
 
-def _lines(path: Path) -> list[str]:
-    """Lines ended by a line feed only: titles may hold other Unicode line ends."""
-    lines = path.read_bytes().decode("utf8").replace("\r\n", "\n").split("\n")
-    return lines[:-1] if not lines[-1] else lines
+def _read_item(item: Any) -> tuple[int, list[tuple[str, str | None]], int]:
+    """Id, titles with their languages, count."""
+    row, entities, count = item["id"], item["entities"], item.get("count", 0)
+    if type(row) is not int or type(count) is not int or count < 0:
+        raise ValueError(f"the id {row!r:.40} or the count {count!r:.40} is no whole number")
+    pairs: list[tuple[str, str | None]] = []
+    for pair in entities:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"{pair!r:.40} is no list of a title and its language")
+        title, language = pair
+        if not isinstance(title, str) or not isinstance(language, str | None):
+            raise ValueError(f"{pair!r:.40} is no title and a language or null")
+        pairs.append((title, language))
+    return row, pairs, count

@@ -131,6 +131,12 @@ def test_save_huggingface(tmp_path):
         ("v.jsonl", '{"id": 0, "entities": [["[MASK]", null]]}\n{"id": 1}\n', "line 2"),
         ("v.jsonl", '{"id": 0, "entities": [["[MASK]", null]]}\n{"id": "1", "entities": []}\n', "line 2"),
         ("v.jsonl", '{"id": 0, "entities": [["[MASK]", null]]}\n{"id": 0, "entities": []}\n', "id 0 again"),
+        ("v.jsonl", '{"id": 0, "entities": ["ab"]}', "line 1, .*'ab' is no list of a title and its language"),
+        ("v.jsonl", '{"id": 0, "entities": [["a", "en", 1]]}', "line 1, .* is no list of a title and its language"),
+        ("v.jsonl", '{"id": 0, "entities": [[5, 6]]}', "line 1, .* is no title and a language or null"),
+        ("v.jsonl", '{"id": 0, "entities": [["a", 6]]}', "line 1, .* is no title and a language or null"),
+        ("v.jsonl", '{"id": 0, "entities": [], "count": "x"}', "the count 'x' is no whole number"),
+        ("v.jsonl", '{"id": 0.0, "entities": []}', "the id 0.0 or the count 0 is no whole number"),
         ("v.txt", "", "v.txt"),
     ],
 )
@@ -139,10 +145,27 @@ def test_errors(tmp_path, name, text, message):
         EntityVocab.from_file(write(tmp_path / name, text))
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("entity_vocab.json", '{"[PAD]": 0, "[MASK]": 1}'),
+        ("entity_vocab.tsv", "[PAD]\t0\n[MASK]\t0\n"),
+        ("entity_vocab.jsonl", jsonl({"id": i, "entities": [[x, None]]} for i, x in enumerate(["[PAD]", "[MASK]"]))),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_a_title(tmp_path, name, text):
+    vocab = EntityVocab.from_file(write(tmp_path / name, f"\ufeff{text}"))
+    assert vocab.titles() == ["[PAD]", "[MASK]"]
+    assert vocab.special_rows() == {"[PAD]": 0, "[MASK]": 1}
+
+
 def test_errors_of_bytes_and_versions(tmp_path):
     (tmp_path / "v.json").write_bytes(b'{"\xff": 0}')
     with pytest.raises(ValueError, match="UTF-8"):
         EntityVocab.from_file(tmp_path / "v.json")
+    (tmp_path / "v.tsv").write_bytes(b"[MASK]\t0\n\xff\t0\n")
+    with pytest.raises(ValueError, match=r"v.tsv, line 2: expected UTF-8"):
+        EntityVocab.from_file(tmp_path / "v.tsv")
     with pytest.raises(ValueError, match="version 1, but got version 2"):
         EntityVocab.from_json('{"version": 2}')
     with pytest.raises(ValueError, match="count for each of 1 rows, but got 2"):

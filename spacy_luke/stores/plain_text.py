@@ -72,9 +72,13 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file in UTF-8, without their ends: only \\n and \\r\\n end them, so that other line separators may
-    stand in words. ValueError names the byte that is not UTF-8."""
-    lines = read_text(path).replace("\r\n", "\n").split("\n")
+    """As `read_text`, and `split_lines` of it."""
+    return split_lines(read_text(path))
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines without their ends: only \\n and \\r\\n end them, so that other line separators may stand in words."""
+    lines = text.replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
