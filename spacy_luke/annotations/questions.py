@@ -1,7 +1,8 @@
 """Questions and queries on a Doc, and what is found for them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple, NotRequired, TypedDict, final
 
 from spacy.tokens import Doc, Span
@@ -11,6 +12,10 @@ from .rows import get_parts, get_rows, set_rows
 from .spans import span_at
 
 _FOUND = {QUESTIONS: ANSWERS, QUERIES: FILLERS}
+_MAY_BE_NULL = ("id", "candidates", "answers", "entities")
+_PLACE = {"start": Integral, "end": Integral}
+_ENTITY = {**_PLACE, "title": str}
+_TEXT_OF = {"candidates": "Doc's text", "answers": "Doc's text", "entities": "question"}
 
 
 @final
@@ -98,9 +103,22 @@ def set_queries(doc: Doc, queries: Iterable[Any] | None) -> None:
     @placeholder once."""
     asked = None if queries is None else _asked(doc, queries, "query")
     for i, query in enumerate(asked or ()):
-        if query["query"].count(PLACEHOLDER) != 1:
-            raise ValueError(f"Query {i} must have {PLACEHOLDER} exactly once, but it is {query['query']!r}.")
+        _check_gap(f"Query {i}", query)
     _ask(doc, QUERIES, asked)
+
+
+def read_question(doc: Doc, question: Any) -> Question:
+    """One question about a Doc, which need not ask it. question: a string or a dict as `Question`. Raises ValueError
+    for what `set_questions` would not take."""
+    return _read_asked("The question", doc, question, "question")  # type: ignore[return-value]
+
+
+def read_query(doc: Doc, query: Any) -> Query:
+    """One query about a Doc, which need not ask it. query: a string or a dict as `Query`. Raises ValueError for what
+    `set_queries` would not take."""
+    asked = _read_asked("The query", doc, query, "query")
+    _check_gap("The query", asked)
+    return asked  # type: ignore[return-value]
 
 
 def get_answers(doc: Doc) -> list[Answer]:
@@ -141,35 +159,52 @@ def _ask(doc: Doc, name: str, asked: list[dict[str, Any]] | None) -> None:
     set_rows(doc, _FOUND[name], None)
 
 
+def _check_gap(what: str, query: dict[str, Any]) -> None:
+    if query["query"].count(PLACEHOLDER) != 1:
+        raise ValueError(f"{what} must have {PLACEHOLDER} exactly once, but it is {query['query']!r}.")
+
+
 def _asked(doc: Doc, given: Iterable[Any], field: str) -> list[dict[str, Any]]:
     if isinstance(given, (str, dict)):
         raise ValueError(f"Expected a list of questions, but got one {type(given).__name__}: put it into a list.")
-    asked = []
-    for i, item in enumerate(given):
-        item = {field: item} if isinstance(item, str) else item
-        if not isinstance(item, dict) or not isinstance(item.get(field), str) or not item[field].strip():
-            raise ValueError(
-                f"Item {i} must be a string or a dict with {field!r}, text that is not blank; got {item!r}."
-            )
-        item = dict(item)
-        for name in ("candidates", "answers"):
-            if item.get(name) is None:
-                item.pop(name, None)
-                continue
-            if wrong := [x for x in item[name] if isinstance(x, str) or not isinstance(x, Sequence) or len(x) != 2]:
+    asked = [_read_asked(f"Item {i}", doc, item, field) for i, item in enumerate(given)]
+    return [{**item, "id": item.get("id", str(i))} for i, item in enumerate(asked)]
+
+
+def _read_asked(what: str, doc: Doc, given: Any, field: str) -> dict[str, Any]:
+    item: Any = {field: given} if isinstance(given, str) else given
+    if not isinstance(item, dict) or not isinstance(item.get(field), str) or not item[field].strip():
+        raise ValueError(f"{what} must be a string or a dict with {field!r}, text that is not blank; got {item!r:.80}.")
+    read: dict[str, Any] = {
+        name: value for name, value in item.items() if value is not None or name not in _MAY_BE_NULL
+    }
+    for name in ("candidates", "answers"):
+        if name in read:
+            read[name] = [[start, end] for start, end in _read_rows(what, read, name, _PLACE)]
+            if wrong := [x for x in read[name] if not 0 <= x[0] < x[1] <= len(doc.text)]:
                 raise ValueError(
-                    f"Item {i}: {name} must be a list of [start, end], characters of the Doc's text, but one is "
-                    f"{wrong[0]!r:.80}."
-                )
-            item[name] = [[int(start), int(end)] for start, end in item[name]]
-            if wrong := [x for x in item[name] if not 0 <= x[0] < x[1] <= len(doc.text)]:
-                raise ValueError(
-                    f"Item {i}: {name} must be characters [start, end) of the Doc's text, which has {len(doc.text)}, "
+                    f"{what}: {name} must be characters [start, end) of the Doc's text, which has {len(doc.text)}, "
                     f"but one is {wrong[0]}."
                 )
-        item["id"] = str(i if item.get("id") is None else item["id"])
-        asked.append(item)
-    return asked
+    if "entities" in read:
+        read["entities"] = _read_rows(what, read, "entities", _ENTITY)
+    if "id" in read:
+        read["id"] = str(read["id"])
+    return read
+
+
+def _read_rows(what: str, item: dict[str, Any], name: str, kinds: Mapping[str, type]) -> list[tuple[Any, ...]]:
+    """kinds: what a row has, and of which types."""
+    expected = f"{what}: {name} must be a list of [{', '.join(kinds)}], characters of the {_TEXT_OF[name]}, but"
+    if isinstance(item[name], str) or not isinstance(item[name], Sequence):
+        raise ValueError(f"{expected} got {item[name]!r:.80}.")
+    rows = []
+    for row in item[name]:
+        is_row = isinstance(row, Sequence) and len(row) == len(kinds)
+        if not is_row or not all(isinstance(x, kind) for x, kind in zip(row, kinds.values())):
+            raise ValueError(f"{expected} one is {row!r:.80}.")
+        rows.append(tuple(int(x) if kind is Integral else x for x, kind in zip(row, kinds.values())))
+    return rows
 
 
 def _answers(doc: Doc, questions: Sequence[str], asked: str) -> list[Answer]:

@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from torch import Tensor
 
-from ..annotations import QUERIES, Answer, Query, get_queries
+from ..annotations import QUERIES, Answer, Query, get_queries, read_query
 from ..architectures.entity_classifier import create_entity_head
 from ..batch.entities import EntityBatch, EntityItem, make_entity_batch
 from ..bridge.wrapper import to_tensor
@@ -97,9 +97,11 @@ class LukeCloze(AskedComponent[Query, list[Filler]]):
         return get_queries(doc)
 
     def fill(self, doc: Doc, query: str | Query) -> Answer:
-        """The candidates for the gap of one query, which `doc._.luke_queries` need not have, the best first."""
-        query = {"query": query} if isinstance(query, str) else query
-        return self.answer_to(doc, query, query["query"])
+        """The candidates for the gap of one query, which `doc._.luke_queries` need not have, the best first.
+        Raises ValueError for what these would not take."""
+        self.check_doc(doc)
+        asked = read_query(doc, query)
+        return self.answer_to(doc, asked, asked["query"])
 
     def find(self, asked: Sequence[tuple[Doc, Query]]) -> list[list[Filler]]:
         """For each query its candidates, the best first."""

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from torch import Tensor
 
-from ..annotations import LINKS, QUESTIONS, Answer, Question, get_questions, set_rows
+from ..annotations import LINKS, QUESTIONS, Answer, Question, get_questions, read_question, set_rows
 from ..architectures.extractive_qa import create_answer_head
 from ..batch.passages import PassageBatch, PassageItem, best_spans, make_passage_batch
 from ..checkpoint.contents import Checkpoint
@@ -179,11 +179,10 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
 
     def answer(self, doc: Doc, question: str | Question | Doc) -> Answer:
         """The answers to one question, which `doc._.luke_questions` need not have. question: a string, an item as
-        there, or a Doc, whose linked entities are read too."""
-        if not isinstance(doc, Doc):
-            raise ValueError(f"Expected a Doc to ask about, such as nlp.make_doc(text), but got {doc!r:.80}.")
-        asked = self.question_of(question) if isinstance(question, Doc) else question
-        asked = {"question": asked} if isinstance(asked, str) else asked
+        there, or a Doc, whose linked entities are read too. Raises ValueError for what `doc._.luke_questions` would
+        not take."""
+        self.check_doc(doc)
+        asked = read_question(doc, self.question_of(question) if isinstance(question, Doc) else question)
         return self.answer_to(doc, asked, asked["question"])
 
     def find(self, asked: Sequence[tuple[Doc, Question]]) -> list[FoundAnswers]:

@@ -30,8 +30,46 @@ ROWS = {"luke_qa": "luke_answers", "luke_cloze": "luke_fillers"}
 SCORES = {"luke_qa": ("qa_em", "qa_f"), "luke_cloze": ("cloze_em", "cloze_f")}
 
 
+ASK = {"luke_qa": "answer", "luke_cloze": "fill"}
+NO_QUESTIONS = ["", " ", {"q": 1}, {"question": 5}, {"question": "\n"}, None, 7, ["Who?"]]
+NO_QUERIES = ["", " ", {"q": 1}, {"query": 5}, None, 7, "no gap", "@placeholder @placeholder"]
+NO_PLACES = [5, "ab", [[0, 3, 5]], [["a", "b"]], ["ab"], [[1.5, 3]], [[None, 3]], [3], [[3, 3]], [[0, 999]], {0: 3}]
+
+
 def answers(doc, factory):
     return doc._.luke_answers if factory == "luke_qa" else doc._.luke_fillers
+
+
+@pytest.mark.parametrize(
+    ("factory", "asked"),
+    [
+        *(("luke_qa", x) for x in NO_QUESTIONS),
+        *(("luke_qa", {"question": "Who?", "answers": x}) for x in NO_PLACES),
+        *(("luke_qa", {"question": "Who?", "entities": x}) for x in [5, "ab", [[0, 3]], [[0, 1.5, "A"]], [[0, 3, 4]]]),
+        *(("luke_cloze", x) for x in NO_QUERIES),
+        *(("luke_cloze", {"query": "@placeholder", "candidates": x}) for x in NO_PLACES),
+    ],
+)
+@pytest.mark.parametrize("text", [SENTENCES[0], ""])
+def test_what_cannot_be_asked(factory, asked, text):
+    """The component says it as the setter does, whether or not the Doc has anything to answer with."""
+    nlp = trained(factory)
+    doc = nlp.make_doc(text)
+    with pytest.raises(ValueError, match=r"The (question|query)\b.* must ") as one:
+        getattr(nlp.get_pipe(factory), ASK[factory])(doc, asked)
+    with pytest.raises(ValueError, match=r"(Item|Query) 0\b.* must ") as several:
+        setattr(doc._, nlp.get_pipe(factory).rows, [asked])
+    assert str(one.value).partition(" must ")[2] == str(several.value).partition(" must ")[2]
+
+
+@pytest.mark.parametrize("factory", BOTH)
+def test_who_is_asked_about_what(factory):
+    nlp = trained(factory)
+    with pytest.raises(ValueError, match="Expected a Doc to ask about"):
+        getattr(nlp.get_pipe(factory), ASK[factory])(SENTENCES[0], "Who is @placeholder?")
+    if factory == "luke_qa":
+        with pytest.raises(ValueError, match="The question must be a string or a dict"):
+            nlp.get_pipe(factory).answer(nlp.make_doc(SENTENCES[0]), nlp.make_doc(""))
 
 
 def asked_docs(nlp):

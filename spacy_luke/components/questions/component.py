@@ -65,6 +65,10 @@ class AskedComponent(LukeComponent, Generic[Asked, Found]):
         found = iter(self.find([(doc, one) for doc, some in zip(docs, asked) for one in some]))
         return [[next(found) for _ in some] for some in asked]
 
+    def check_doc(self, doc: Doc) -> None:
+        if not isinstance(doc, Doc):
+            raise ValueError(f"Expected a Doc to ask about, such as nlp.make_doc(text), but got {doc!r:.80}.")
+
     def answer_to(self, doc: Doc, asked: Asked, text: str) -> Answer:
         """What is found for one thing, which the Doc itself need not ask."""
         (found,) = self.find([(doc, asked)])
