@@ -14,6 +14,7 @@ docs/reference/components.md (`make tables`). What is no number, string or list,
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from sys import float_info
 from typing import Any, Generic, Protocol, TypeVar, get_args, overload, runtime_checkable
 
 from spacy.language import Language
@@ -32,7 +33,8 @@ class Setting(Generic[T]):
     """A setting of a component whose values are JSON, in `pipe.cfg` and as an attribute.
 
     about: what it means, a cell of Markdown; least, most: of numbers, both allowed; choices: of strings; valid: what
-    else is asked of it; rule: what messages say that it must be, where that is not said by the others.
+    else is asked of it; rule: what messages say that it must be, where that is not said by the others. Numbers that may
+    have a fraction must be finite.
     """
 
     name: str
@@ -88,12 +90,13 @@ class Setting(Generic[T]):
         if value is None and type(None) in (self.type, *get_args(self.type)):
             return
         try:
+            number = not self.is_float or abs(value) <= float_info.max  # NaN is not
             low = self.least is None or value >= self.least
             high = self.most is None or value <= self.most
             valid = self.valid is None or self.valid(value)
         except TypeError:  # of another type than its numbers
-            low = high = valid = False
-        if not (low and high and valid and (not self.choices or value in self.choices)):
+            number = low = high = valid = False
+        if not (number and low and high and valid and (not self.choices or value in self.choices)):
             raise ValueError(f"{self.name} must be {self.rule}, but it is {value!r}.")
 
     @property
@@ -104,7 +107,14 @@ class Setting(Generic[T]):
             return f"one of {tuple(self.choices)}"
         if self.most is not None:
             return f"from {self.least} to {self.most}"
-        return "0 or more" if self.least == 0 else f"at least {self.least}"
+        least = "0 or more" if self.least == 0 else f"at least {self.least}"
+        if self.is_float:
+            return "a finite number" if self.least is None else f"a finite number, {least}"
+        return least
+
+    @property
+    def is_float(self) -> bool:
+        return float in (self.type, *get_args(self.type))
 
 
 class Function(Setting[T]):

@@ -241,7 +241,7 @@ def test_the_weight_of_listeners():
     half = {name: x / 2 for name, x in tagger.items()}
     assert_sum(gradients(["luke_ner", "tagger"], listener_weight=0.5), luke, half)
     assert_sum(gradients(["luke_ner", "tagger"], listener_weight=0.0), luke)
-    with pytest.raises(ValueError, match="listener_weight must be 0 or more, but it is -1"):
+    with pytest.raises(ValueError, match="listener_weight must be a finite number, 0 or more, but it is -1"):
         spacy.blank("en").add_pipe("luke_encoder", config={"listener_weight": -1})
 
 

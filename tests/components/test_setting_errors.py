@@ -1,8 +1,10 @@
 """A misspelt setting is answered with the nearest one, wherever it is given."""
 
 import copy
+import math
 import pickle
 import re
+from typing import get_args
 
 import pytest
 import spacy
@@ -12,6 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 
 from spacy_luke.components.entity_annotator import EntityAnnotator
+from spacy_luke.components.factories import settings_of
 from spacy_luke.pipelines.conversion import build_pipeline
 from tests.tiny import make_checkpoint
 
@@ -127,6 +130,29 @@ def test_settings_that_change_together():
     assert (pipe.max_candidates, pipe.annotate_ents) == (None, False)
     pipe.cfg.update(annotate_ents=True, max_candidates=1)
     assert (pipe.max_candidates, pipe.annotate_ents) == (1, True)
+
+
+FACTORIES = [
+    *("luke_encoder", "luke_ner", "luke_typer", "luke_relation", "luke_qa", "luke_cloze", "luke_linker"),
+    *("ernie_encoder", "ernie_typer", "ernie_relation", "entity_annotator", "soft_textcat"),
+]
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, 10**400, "0.5"], ids=["nan", "inf", "-inf", "huge", "text"]
+)
+def test_what_is_no_finite_number(factory, value):
+    """Of NaN nothing is greater, so that a bias or threshold of it would find nothing in silence."""
+    pipe = spacy.blank("en").add_pipe(factory)
+    before = dict(pipe.cfg)
+    for name, setting in settings_of(type(pipe)).items():
+        if float in (setting.type, *get_args(setting.type)):
+            with pytest.raises(
+                ValueError, match=rf"{name} must be (a finite number|a probability|from .* to ).*, but it is"
+            ):
+                pipe.cfg[name] = value
+    assert pipe.cfg == before
 
 
 def test_cfg_is_copied_and_pickled_with_its_settings():

@@ -285,7 +285,7 @@ def test_types_survive_in_docs():
     [
         ({"context": "paragraph"}, "context must be one of .* but it is 'paragraph'"),
         ({"threshold": -0.1}, "threshold must be a probability, from 0 to 1, but it is -0.1"),
-        ({"focus": -1.0}, r"focus must be 0 or more, but it is -1\.0"),
+        ({"focus": -1.0}, r"focus must be a finite number, 0 or more, but it is -1\.0"),
         ({"batch_size": 0}, "batch_size must be at least 1, but it is 0"),
         ({"features": "some"}, "features must be one of .* but it is 'some'"),
         ({"attention": "both"}, "attention must be one of .* but it is 'both'"),
