@@ -3,6 +3,7 @@
 Places are [start, end): characters where the record has real text, words where it has words.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -189,10 +190,11 @@ def _join(nlp: Language, first: str, second: str) -> Doc:
 
 def _split_words(doc: Doc, record: Record, text: str, counts: Counter[str]) -> None:
     """Make words begin and end where mentions do; those that are divided are counted."""
-    edges = {edge for mention in record.mentions for edge in _trim(record, text, mention)}
+    edges = sorted({edge for mention in record.mentions for edge in _trim(record, text, mention)})
     with doc.retokenize() as retokenizer:
         for word in doc:
-            inner = sorted(edge - word.idx for edge in edges if word.idx < edge < word.idx + len(word))
+            start, end = word.idx, word.idx + len(word)
+            inner = [edge - start for edge in edges[bisect_right(edges, start) : bisect_left(edges, end)]]
             if inner:
                 counts["notes: words divided where a mention begins or ends inside; other texts have them whole"] += 1
                 cuts = [0, *inner, len(word)]

@@ -1,4 +1,5 @@
 from collections import Counter
+from time import process_time
 
 import pytest
 import spacy
@@ -30,6 +31,29 @@ def test_split_words_begin_and_end_where_mentions_do(text, data):
     edges = {edge for start, end, _ in mentions for edge in (start, end)}
     plain = {word.idx for word in NLP.make_doc(text)}
     assert plain <= {word.idx for word in doc} <= plain | edges
+
+
+@given(st.text(alphabet="ab ", min_size=1, max_size=60), st.lists(st.tuples(st.integers(0, 59), st.integers(1, 9))))
+def test_words_are_split_at_the_edges_inside_them(text, chosen):
+    mentions = [(a, a + n, "X") for a, n in chosen if a + n <= len(text) and text[a : a + n] == text[a : a + n].strip()]
+    edges = {edge for start, end, _ in mentions for edge in (start, end)}
+    expected = []
+    for word in NLP.make_doc(text):
+        cuts = [0, *sorted(edge - word.idx for edge in edges if word.idx < edge < word.idx + len(word)), len(word)]
+        expected += [word.text[a:b] for a, b in zip(cuts, cuts[1:])]
+    assert [word.text for word in make_doc(NLP, record(*mentions, text=text), spans_key="sc")] == expected
+
+
+def test_splitting_takes_time_by_the_words():
+    """Not by the words times the mentions."""
+
+    def seconds(size):
+        one = record(*((5 * i, 5 * i + 4, "X") for i in range(size)), text="word " * size)
+        start = process_time()
+        make_doc(NLP, one, spans_key="sc")
+        return process_time() - start
+
+    assert seconds(8000) < 8 * min(seconds(2000) for _ in range(3))
 
 
 def test_alignment_settings():
