@@ -6,7 +6,9 @@ alike.
 """
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -101,6 +103,7 @@ def cut_doc(doc: Doc, starts: Sequence[int], *, around: int = 0) -> list[Doc]:
     rows = get_all_rows(doc)
     head = doc._get_array_attrs()
     array = doc.to_array(list(head))
+    groups = {name: _Spans(group) for name, group in doc.spans.items()}
     parts, size = [], len(doc.text)
     for start, end in zip(starts, [*starts[1:], len(doc)]):
         first, last = max(0, start - around), min(len(doc), end + around)
@@ -108,14 +111,29 @@ def cut_doc(doc: Doc, starts: Sequence[int], *, around: int = 0) -> list[Doc]:
         part = doc[first:last].as_doc(array_head=head, array=own)  # type: ignore[call-arg]  # missing in spaCy's stubs
         part.has_unknown_spaces = doc.has_unknown_spaces
         part.set_ents([], missing=[x for x in (part[: start - first], part[end - first :]) if x], default="unmodified")
-        for name, group in doc.spans.items():
-            inside = [(x, x.start - first, x.end - first) for x in group if start <= x.start and x.end <= end]
+        for name, spans in groups.items():
+            inside = [(x, a - first, b - first) for a, b, x in spans.within(start, end)]
             part.spans[name] = _group(part, name, inside)
         begin, behind = doc[start].idx, doc[end].idx if end < len(doc) else size
         for name, some in _moved(rows, by=-doc[first].idx, within=(begin, behind), size=size).items():
             set_rows(part, name, some)
         parts.append(part)
     return parts
+
+
+class _Spans:
+    """The spans of a group, read once: spaCy makes a Span each time that one is asked for."""
+
+    def __init__(self, group: SpanGroup):
+        rows = [(span.start, number, span.end, span) for number, span in enumerate(group)]
+        self._rows = sorted(rows, key=itemgetter(0))
+
+    def within(self, start: int, end: int) -> list[tuple[int, int, Span]]:
+        """Those within the words [start, end), with their words, in the order of the group."""
+        low = bisect_left(self._rows, start, key=itemgetter(0))
+        high = bisect_right(self._rows, end, key=itemgetter(0))
+        inside = sorted((x for x in self._rows[low:high] if x[2] <= end), key=itemgetter(1))
+        return [(first, last, span) for first, _, last, span in inside]
 
 
 def join_docs(docs: Sequence[Doc]) -> Doc:

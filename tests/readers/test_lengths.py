@@ -1,9 +1,12 @@
 """Gold documents of mixed lengths: cut and joined with all that is annotated on them."""
 
 from collections import Counter
+from time import process_time
 
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.util import registry
@@ -96,6 +99,39 @@ def test_parts_and_wholes_say_the_same(unknown):
     assert joined.has_unknown_spaces == unknown
     if not unknown:
         assert joined.text == "\n\n".join([*(part.text for part in parts), *TEXTS[1:]])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 6)), max_size=30),
+    st.sets(st.integers(1, 19)),
+    st.integers(0, 5),
+)
+def test_spans_of_parts_are_those_inside_in_their_order(places, starts, around):
+    """Of every cut, also through spans, and of empty spans, which may be at the end of one part and begin the next."""
+    doc = Doc(NLP.vocab, words=["a"] * 20)
+    doc.spans["x"] = [Span(doc, a, min(a + n, 20), label=f"X{i}", kb_id="Q1") for i, (a, n) in enumerate(places)]
+    starts = [0, *sorted(starts)]
+    if len(starts) == 1:
+        return
+    for start, end, part in zip(starts, [*starts[1:], 20], cut_doc(doc, starts, around=around)):
+        first = max(0, start - around)
+        expected = [
+            (x.start - first, x.end - first, x.label_) for x in doc.spans["x"] if start <= x.start <= x.end <= end
+        ]
+        assert [(x.start, x.end, x.label_) for x in part.spans["x"]] == expected
+        assert all(x.kb_id_ == "Q1" for x in part.spans["x"])
+
+
+def test_spans_are_read_once_for_all_parts():
+    def seconds(groups):
+        doc = Doc(NLP.vocab, words=["a"] * 2000)
+        for i in range(groups):
+            doc.spans[str(i)] = [Span(doc, a, a + 1, label="X") for a in range(2000)]
+        start = process_time()
+        cut_doc(doc, range(0, 2000, 10))
+        return process_time() - start
+
+    assert seconds(1) < 8 * min(seconds(0) for _ in range(3))
 
 
 def test_nothing_is_cut_in_two():
