@@ -29,9 +29,13 @@ def read_kilt(path: str | Path) -> Iterator[Record]:
         start = len(before) + bool(before)
         text = " ".join(part for part in (before, name, after) if part)
         outputs = take(where, item, "output", list) if "output" in item else []
-        answers = [output["answer"] for output in outputs if isinstance(output, dict) and output.get("answer")]
+        answers = [
+            take(f"{where}, output {i}", output, "answer", str)
+            for i, output in enumerate(outputs)
+            if not isinstance(output, dict) or output.get("answer") is not None
+        ]
         place = (start, start + len(name))
-        mention = Mention(*place, ENTITY_LABEL, kb_id=title_of(answers[0] if answers else ""))
+        mention = Mention(*place, ENTITY_LABEL, kb_id=title_of(next(filter(None, answers), "")))
         candidates = None
         if "candidates" in item:
             titles = sorted({title_of(title) for title in take_strings(where, item, "candidates")})

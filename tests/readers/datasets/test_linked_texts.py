@@ -88,6 +88,23 @@ def test_kilt(tmp_path):
     assert get_rows(second, "luke_candidates") is None
     with pytest.raises(ValueError, match="expected one mention between"):
         read(lines(tmp_path / "k.jsonl", {**item, "input": "Mary"}), "kilt")
+    (second,), _ = read(lines(tmp_path / "k.jsonl", {**item, "output": [{"answer": None}, {"answer": ""}]}), "kilt")
+    assert links(second) == [("Mary", "ENTITY", "NIL")]
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ([{"answer": 5}], r"line 1, output 0: expected 'answer' \(str\), but got 5"),
+        ([{"answer": "A"}, {"answer": ["B"]}], r"line 1, output 1: expected 'answer' \(str\), but got \['B'\]"),
+        (["A"], "line 1, output 0: expected an object with 'answer', but got 'A'"),
+        ("A", r"line 1: expected 'output' \(list\), but got 'A'"),
+    ],
+)
+def test_damaged_kilt(tmp_path, output, message):
+    item = {"input": "[START_ENT] Rome [END_ENT]", "output": output}
+    with pytest.raises(ValueError, match=message):
+        read(lines(tmp_path / "k.jsonl", item), "kilt")
 
 
 NIF_CORE = "http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#"
