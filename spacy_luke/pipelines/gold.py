@@ -7,6 +7,7 @@ from spacy.language import Language
 from spacy.training import Corpus, Example
 
 from ..components.base import LukeComponent
+from ..readers.docbin import read_docbins
 from ..readers.given import copy_asked
 from ..readers.gold_corpus import make_gold_corpus
 from ..stores.opening import find_files
@@ -56,7 +57,7 @@ def read_gold(nlp: Language, data: Path, given: Given = Given()) -> list[Example
     if any(given):
         corpus = make_gold_corpus(data, **given._asdict(), questions=True)
         return list(corpus(nlp))
-    examples = list(Corpus(data)(nlp))
+    examples = list(Corpus(data).make_examples(nlp, read_docbins(data, nlp.vocab)))
     for example in examples:
         copy_asked(example.reference, example.predicted)
     return examples

@@ -16,15 +16,32 @@ _LISTS = ("tokens", "spaces", "cats", "flags", "span_groups", "user_data")  # of
 
 def read_docbins(path: Path, vocab: Vocab, *, skip: int = 0) -> Iterator[Doc]:
     """The Docs of a .spacy file, or of a folder of them: the files that `spacy.Corpus.v1` reads, by their names. skip:
-    so many are left out at the beginning, and not made."""
+    so many are left out at the beginning, and not made. Raises ValueError, naming the file, for one that is damaged,
+    and for a folder that has none."""
     look_up_codecs_once()
-    for file in find_files(path, ".spacy"):
-        docs = DocBin().from_disk(file)
-        skipped = min(skip, len(docs))
-        skip -= skipped
-        for name in _LISTS:
-            setattr(docs, name, getattr(docs, name)[skipped:])
-        yield from docs.get_docs(vocab)
+    files = find_files(path, ".spacy")
+    if not files:
+        raise ValueError(f"Expected .spacy files in {path}, but there are none.")
+    for file in files:
+        try:
+            docs = DocBin().from_disk(file)
+            skipped = min(skip, len(docs))
+            skip -= skipped
+            for name in _LISTS:
+                setattr(docs, name, getattr(docs, name)[skipped:])
+            yield from docs.get_docs(vocab)
+        except OSError:  # which names the file
+            raise
+        except Exception as error:  # whatever msgpack, zlib and spaCy say of a damaged file
+            raise ValueError(
+                f"Expected Docs in {file}, as DocBin.to_disk writes them, but reading it fails by {error!r}. It may be "
+                "truncated: copy or make it again."
+            ) from error
+
+
+def read_gold_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
+    """As `read_docbins`, those that have words: what `spacy.Corpus.v1` gives."""
+    return (doc for doc in read_docbins(path, vocab) if len(doc))
 
 
 def write_docbin(docs: Iterable[Doc], path: str | Path, *, shard_words: int = 1_000_000) -> list[Path]:

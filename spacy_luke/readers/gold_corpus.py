@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from spacy.training import Corpus
 from spacy.util import registry
 
 from .corpora import GoldDocs, corpus
+from .docbin import read_gold_docs
 from .given import GivenGold
 
 
@@ -22,5 +22,5 @@ def make_gold_corpus(path: str | Path | None, given: GivenGold = GivenGold()) ->
     """
     if path is None:
         raise ValueError("A corpus needs the path of its .spacy file, but it is None; set it, or give --paths.train.")
-    read = Corpus(path)
-    return GoldDocs(lambda nlp: (example.reference for example in read(nlp)), given.give)
+    source = Path(path)
+    return GoldDocs(lambda nlp: read_gold_docs(source, nlp.vocab), given.give)

@@ -9,12 +9,12 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Corpus
 from spacy.util import registry
 from spacy.vocab import Vocab
 
 from ..annotations import TASKS
 from .corpora import GoldDocs, check_limit, corpus
+from .docbin import read_gold_docs
 from .given import GivenGold
 from .label_maps import UNCHANGED, LabelMap, check_label_names, labels_of_doc, map_doc, read_label_map
 
@@ -96,7 +96,7 @@ class JoinedSource:
 
     def all_docs(self, nlp: Language) -> Iterator[Doc]:
         """Those beyond the limit too."""
-        return (example.reference for example in Corpus(self.path)(nlp))
+        return read_gold_docs(self.path, nlp.vocab)
 
 
 def _read_source(name: str, settings: Mapping[str, Any]) -> JoinedSource:

@@ -1,3 +1,5 @@
+import re
+
 import catalogue
 import pytest
 import spacy
@@ -6,8 +8,10 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Corpus
 
 from spacy_luke.annotations import get_all_rows, get_rows
+from spacy_luke.pipelines.gold import Given, read_gold
 from spacy_luke.readers.docbin import look_up_codecs_once, read_docbins, write_docbin
 from spacy_luke.readers.gold_corpus import make_gold_corpus
+from spacy_luke.readers.joined import make_joined_corpus
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +69,44 @@ def test_docs_that_are_skipped_are_not_made(nlp, tmp_path):
     expected = [describe(doc) for n in (5, 2) for doc in make_docs(nlp, n)]
     for skip in (2, 4, 5, 6, 7, 9):
         assert [describe(doc) for doc in read_docbins(tmp_path, nlp.vocab, skip=skip)] == expected[skip:]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "other", "user_data"])
+def test_a_damaged_file_is_named(nlp, tmp_path, damage):
+    for name in "abc":
+        write_docbin(make_docs(nlp, 3), tmp_path / "data" / f"{name}.spacy")
+    file = tmp_path / "data" / "b.spacy"
+    if damage == "user_data":
+        found = DocBin(store_user_data=True).from_disk(file)
+        found.user_data[1] = b"\x81"
+        found.to_disk(file)
+    else:
+        file.write_bytes(file.read_bytes()[:100] if damage == "truncated" else b"some text")
+    readers = [
+        lambda: read_docbins(tmp_path / "data", nlp.vocab),
+        lambda: make_gold_corpus(tmp_path / "data")(nlp),
+        lambda: make_joined_corpus(sources={"x": {"path": str(tmp_path / "data")}})(nlp),
+        lambda: read_gold(nlp, tmp_path / "data"),
+        lambda: read_gold(nlp, tmp_path / "data", Given(entities=True)),
+    ]
+    for read in readers:
+        with pytest.raises(ValueError, match=r"^Expected Docs in .*b\.spacy, .* It may be truncated"):
+            list(read())
+
+
+def test_missing_files_are_named(nlp, tmp_path):
+    with pytest.raises(ValueError, match=f"^Expected .spacy files in {re.escape(str(tmp_path))}, but there are none"):
+        list(read_docbins(tmp_path, nlp.vocab))
+    with pytest.raises(FileNotFoundError, match=r"x\.spacy"):
+        list(read_docbins(tmp_path / "x.spacy", nlp.vocab))
+
+
+def test_docs_without_words_are_no_gold(nlp, tmp_path):
+    """As in spaCy's own corpus."""
+    write_docbin([nlp.make_doc(text) for text in ("a b", "", "c")], tmp_path / "a.spacy")
+    assert len(list(Corpus(tmp_path / "a.spacy")(nlp))) == 2
+    assert [x.reference.text for x in make_gold_corpus(tmp_path / "a.spacy")(nlp)] == ["a b", "c"]
+    assert [x.predicted.text for x in read_gold(nlp, tmp_path / "a.spacy")] == ["a b", "c"]
 
 
 @pytest.mark.parametrize("shard_words", [100, 8])
