@@ -26,7 +26,7 @@ def read_record(path: str | Path) -> Iterator[Record]:
         for i, qa in enumerate(take(where, item, "qas", list)):
             at = f"{where}, query {i}"
             query = Query(query=take(at, qa, "query", str), candidates=places)
-            query["id"] = str(qa.get("id", qa.get("idx", i)))
+            query["id"] = next(str(x) for x in (qa.get("id"), qa.get("idx"), i) if x is not None)
             if "answers" in qa:
                 answers = take(at, qa, "answers", list)
                 found = [_record_place(f"{at}, answer {k}", text, answer) for k, answer in enumerate(answers)]

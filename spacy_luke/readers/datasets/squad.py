@@ -32,7 +32,7 @@ def read_squad(path: str | Path, *, mention_candidates: str | Path | None = None
             for q, item in enumerate(take(where, paragraph, "qas", list)):
                 at = f"{where}, question {q}"
                 text = take(at, item, "question", str).strip()
-                question = Question(id=str(item.get("id", q)), question=text)
+                question = Question(id=str(q if item.get("id") is None else item["id"]), question=text)
                 if "answers" in item:
                     question["answers"] = _squad_answers(at, context, item)
                 if pages is not None:
