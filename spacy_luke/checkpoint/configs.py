@@ -42,7 +42,7 @@ def luke_config(data: dict[str, Any]) -> LukeConfig:
         **common_sizes(data),
         entity_vocab_size=size_of(data, "entity_vocab_size"),
         entity_size=size_of(data, "entity_emb_size"),
-        position_offset=_number(data, "pad_token_id", 1) + 1,
+        position_offset=_first_position(data),
         entity_aware=flag(data, "use_entity_aware_attention", True),
         case_feature=flag(data, "case_feature", False),
         mention_start=flag(data, "mention_start", False),
@@ -67,7 +67,7 @@ def archive_config(metadata: dict[str, Any]) -> LukeConfig:
         **common_sizes(data),
         entity_vocab_size=size_of(data, "entity_vocab_size"),
         entity_size=size_of(data, "entity_emb_size" if data.get("entity_emb_size") is not None else "hidden_size"),
-        position_offset=_number(data, "pad_token_id", 1) + 1 if roberta else 0,
+        position_offset=_first_position(data) if roberta else 0,
         entity_aware=flag(data, "use_entity_aware_attention", True),
     )
 
@@ -80,7 +80,7 @@ def plain_config(data: dict[str, Any], *, entity_vocab_size: int, entity_size: i
         **common_sizes(data),
         entity_vocab_size=entity_vocab_size,
         entity_size=entity_size,
-        position_offset=0 if kind == "bert" else _number(data, "pad_token_id", 1) + 1,
+        position_offset=0 if kind == "bert" else _first_position(data),
         entity_aware=entity_aware,
     )
 
@@ -290,6 +290,18 @@ def _number(data: dict[str, Any], key: str, default: int) -> int:
             f"The config must give {key!r} as a whole number up to {_MOST:,}, but it gives {_shown(value)}."
         )
     return value
+
+
+def _first_position(data: dict[str, Any]) -> int:
+    """The row of the first word position, of models whose positions count from pad_token_id + 1."""
+    first, rows = _number(data, "pad_token_id", 1) + 1, size_of(data, "max_position_embeddings")
+    if first >= rows:
+        raise ValueError(
+            f"The config must give 'pad_token_id' as a whole number up to {rows - 2}, since positions count from the "
+            f"one behind it and 'max_position_embeddings' is {rows}, but it gives {first - 1}. Correct pad_token_id in "
+            "config.json (or metadata.json): RoBERTa's is 1."
+        )
+    return first
 
 
 def real_number(data: dict[str, Any], key: str, default: float, *, most: float, above: float | None = None) -> float:

@@ -39,7 +39,7 @@ REFUSED = {
     "num_hidden_layers": ["1000000000", "9223372036854775808", "1" + "0" * 30, "true"],
     "architectures": ["true", "[[]]", "1", '"x"'],
     "type_vocab_size": ["true", "9223372036854775808"],
-    "pad_token_id": ["true", "-1"],
+    "pad_token_id": ["true", "-1", "1000000000"],
 }
 
 
@@ -128,6 +128,16 @@ def test_odd_configs(tmp_path, entities):
     found = dict(map(tuple, report))
     wanted = [f"{key}: {value[:40]}" for key, values in REFUSED.items() for value in values]
     assert [case for case in wanted if found[case] != "refused"] == []
+
+
+@pytest.mark.parametrize("number", [11, 9999])
+def test_positions_that_leave_no_window(tmp_path, number):
+    data, tensors = make_small_luke()
+    folder = write_small(tmp_path / "luke", {**data, "pad_token_id": number}, tensors)
+    message = f"'pad_token_id' as a whole number up to 10, .* 'max_position_embeddings' is 12, but it gives {number}"
+    with pytest.raises(ValueError, match=message):
+        read_checkpoint(folder)
+    assert read_checkpoint(write_small(folder, {**data, "pad_token_id": 10}, tensors)).config.max_window == 1
 
 
 @linux
