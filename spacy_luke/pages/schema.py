@@ -129,7 +129,8 @@ class AnnotatedText(_Part):
     answers: list[AnswerForm] = Field(description="to what was asked, in its order")
     fields: dict[str, Any] = Field(
         default={},
-        description="what else the record has that the text is of, as it is there; in Parquet a text of JSON",
+        description="what else the record has that the text is of, as it is there, but null for what is no number that "
+        "JSON has and a double holds (NaN, 1e400); in Parquet a text of JSON",
     )
 
 

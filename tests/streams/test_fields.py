@@ -74,7 +74,7 @@ def test_what_is_hostile_costs_no_text(pipeline, tmp_path):
     """What no JSON may hold is written otherwise; a field without an end is listed."""
     deep = '{"text": "Deep.", "a": ' + "[" * 150 + "]" * 150 + "}"
     lines = [
-        '{"text": "A.", "half": "\\ud800", "n": NaN, "big": 123456789012345678901234567890}',
+        '{"text": "A.", "half": "\\ud800", "n": NaN, "far": 1e400, "big": 123456789012345678901234567890}',
         deep,
         '{"text": "B."}',
     ]
@@ -82,7 +82,7 @@ def test_what_is_hostile_costs_no_text(pipeline, tmp_path):
     apply_pipeline(pipeline, find(tmp_path / "a.jsonl"), tmp_path / "out", SMALL)
     parts = AnnotatedParts.open(tmp_path / "out")
     one, other = parts.texts()
-    assert one.fields == {"half": "?", "n": None, "big": 123456789012345678901234567890}
+    assert one.fields == {"half": "?", "n": None, "far": None, "big": 123456789012345678901234567890}
     assert (other.text, other.fields) == ("B.", {})
     (failed,) = parts.failed()
     assert failed["message"] == "expected fields that are nested at most 100 times, but one is deeper."
