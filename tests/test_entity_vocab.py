@@ -1,10 +1,10 @@
 import json
-import sys
 import tarfile
 
 import pytest
 
 from spacy_luke.entity_vocab import EntityVocab
+from tests.counting import count_calls
 
 LUKE = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Paris": 3, "Ada Lovelace": 4, "[MASK2]": 5}
 LITE = {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "[MASK2]": 3}
@@ -176,17 +176,6 @@ def numbered(folder, size):
     names = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}
     names.update({f"Entity number {n}": n for n in range(3, size)})
     return write(folder / "entity_vocab.json", json.dumps(names))
-
-
-def count_calls(function, *arguments):
-    """Calls of functions, those of C too."""
-    calls = []
-    sys.setprofile(lambda frame, event, argument: calls.append(event) if event.endswith("call") else None)
-    try:
-        function(*arguments)
-    finally:
-        sys.setprofile(None)
-    return len(calls)
 
 
 def test_loading_is_linear_in_the_rows(tmp_path):

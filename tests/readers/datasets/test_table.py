@@ -225,16 +225,6 @@ def test_squad_triples(write):
     assert [q["answers"] for q in get_rows(doc, "luke_questions")] == [[[26, 30]], [[15, 17]]]
 
 
-def test_ids_that_are_null(write):
-    """As where there is none: the number; of ReCoRD the other name of it counts."""
-    (doc,) = docs_of(write(change(SQUAD, *QAS, 1, "id", to=None)), "squad")
-    assert [x["id"] for x in get_rows(doc, "luke_questions")] == ["q7", "1", "2", "3"]
-    for ids, expected in (({"id": None}, "9"), ({"id": None, "idx": None}, "0"), ({"id": 0}, "0")):
-        record = {**RECORD, "qas": [{**RECORD["qas"][0], **ids}]}
-        (doc,) = docs_of(write([record], lines=True), "record")
-        assert [x["id"] for x in get_rows(doc, "luke_queries")] == [expected]
-
-
 @pytest.mark.parametrize("shape", ["lines", "original", "original, indented"])
 def test_record(write, shape):
     original = {"version": "1.0", "data": [RECORD]}
