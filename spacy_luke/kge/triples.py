@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..stores.opening import open_source
-from ..stores.plain_text import check_line_end, not_utf8, read_text
+from ..stores.plain_text import check_line_end, not_utf8, read_lines
 from ..stores.tabs import split_tabs
 
 TRIPLE_SPLITS = ("train", "valid", "test")
@@ -129,7 +129,7 @@ class _Names:
 
 def _read_table(path: Path) -> dict[str, int]:
     """OpenKE's entity2id.txt: its number of lines, then name TAB number; numbers in any order, each once."""
-    lines = [line.rstrip("\r") for line in read_text(path).removesuffix("\n").split("\n")]
+    lines = read_lines(path) or [""]
     found: dict[int, str] = {}
     for i, line in enumerate(lines[1:], start=2):
         name, _, number = line.rpartition("\t") if "\t" in line else line.rpartition(" ")
