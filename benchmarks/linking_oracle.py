@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "documents": len(docs),
         "seed": options.seed,
         "model": model,
-        "predictions": keep_found(f"linking_oracle/{options.pipeline.name}-{options.part}-{len(docs)}", found),
+        "predictions": keep_found(f"linking_oracle/{options.pipeline.name}-{options.part}-{len(docs)}.jsonl", found),
         **summarise(found),
         **describe_machine(),
     }
@@ -195,19 +195,19 @@ def tokens_to_ask(task: Any, gold_E: np.ndarray) -> Iterator[int]:
             yield e
 
 
-def keep_found(path: str, found: Sequence[np.ndarray]) -> dict[str, str]:
-    """found: see `ask`. RETURNS: the file of each context, in which a document's mentions are their numbers; found are
-    those that are right."""
-    return {
-        context: keep(
-            f"{path}-{context.replace(',', '').replace(' ', '_')}.jsonl",
-            [
-                ([f"{m} right" for m in range(len(right_M))], [f"{m} right" for m in np.flatnonzero(right_M).tolist()])
-                for right_M in (x[:, i, 0] for x in found)
-            ],
-        )
-        for i, context in enumerate(CONTEXTS)
-    }
+def keep_found(path: str, found: Sequence[np.ndarray]) -> str:
+    """found: see `ask`. RETURNS: the file, in which a document's answers are its mentions' numbers in each context;
+    found are those that are right."""
+    return keep(
+        path,
+        [
+            (
+                [f"{m} {context}" for context in CONTEXTS for m in range(len(x))],
+                [f"{m} {context}" for i, context in enumerate(CONTEXTS) for m in np.flatnonzero(x[:, i, 0]).tolist()],
+            )
+            for x in found
+        ],
+    )
 
 
 def summarise(found: Sequence[np.ndarray]) -> dict[str, Any]:

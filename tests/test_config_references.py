@@ -163,7 +163,8 @@ def test_workflows_pretrain_with_the_papers_batches(name):
     processes = int(re.findall(r"--nproc-per-node (\d+)", script)[0])
     config = load_config(ROOT / "configs" / f"{name}.cfg")
     for stage in config["stages"].values():
-        assert config["training"]["batch_size"] * stage["accumulate"] * processes == WINDOWS[name]
+        assert config["training"]["batch_size"] * stage["step_batches"] == WINDOWS[name]
+        assert stage["step_batches"] % processes == 0
 
 
 def test_ernie_is_pretrained_with_the_optimizer_of_its_fine_tuning():

@@ -38,6 +38,7 @@ def command_of(line):
     return " ".join([line.strip(), *re.findall(r"(?<!\S)--[a-z-]+", comment)])
 
 
+NUMBER = re.compile(r"\d+[.]\d+")
 RUN = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # and what it prints
 SHELL = sorted(
     {
@@ -255,7 +256,10 @@ def test_python_runs(name, capsys):
         capsys.readouterr()
         exec(block, names)
         said = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-        assert not printed or not WHEELS or said == printed.splitlines()
+        if printed and WHEELS:
+            assert [NUMBER.sub("#", line) for line in said] == [NUMBER.sub("#", line) for line in printed.splitlines()]
+            numbers = [[float(x) for x in NUMBER.findall(text)] for text in ("\n".join(said), printed)]
+            assert numbers[0] == pytest.approx(numbers[1], abs=0.015)  # chips multiply int8 in ways of their own
     if name == "docs/tasks/linking.md":
         assert names["made"] == 1
         assert [x.entity for x in names["larger"].candidates("LONDON")] == ["Q84", "Q92561", "Q123459"]

@@ -51,14 +51,14 @@ ReportStep = Callable[[dict[str, Any] | None], None]  # after each step: the rep
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """max_steps: of the optimizer; accumulate: batches of one step; precision: of the products;
-    log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of evaluations;
-    the state is saved at the end in any case). ahead: batches that are made ahead of the steps, in a process of their
-    own, 0: none. recompute: activation checkpointing. keep: how many of the last states stay in FOLDER/states, 0: the
-    last one alone. compile: layers are compiled by torch, see `compile_layers`."""
+    """max_steps: of the optimizer; step_batches: batches of one step, of all processes together; precision: of the
+    products; log_every, save_every, eval_every: steps between reports, saved states and evaluations, 0 for none (of
+    evaluations; the state is saved at the end in any case). ahead: batches that are made ahead of the steps, in a
+    process of their own, 0: none. recompute: activation checkpointing. keep: how many of the last states stay in
+    FOLDER/states, 0: the last one alone. compile: layers are compiled by torch, see `compile_layers`."""
 
     max_steps: int
-    accumulate: int = 1
+    step_batches: int = 1
     precision: str = "float32"
     log_every: int = 10
     save_every: int = 500
@@ -71,7 +71,7 @@ class LoopSettings:
     def __post_init__(self) -> None:
         for name, least in (
             ("max_steps", 1),
-            ("accumulate", 1),
+            ("step_batches", 1),
             ("log_every", 1),
             ("save_every", 0),
             ("eval_every", 0),
@@ -82,6 +82,17 @@ class LoopSettings:
                 raise ValueError(f"{name} must be a whole number from {least}, but it is {getattr(self, name)}.")
         if self.precision not in (*PRECISIONS, _HALF):
             raise ValueError(f"precision must be one of {(*PRECISIONS, _HALF)}, but it is {self.precision!r}.")
+
+    def share(self, processes: int) -> int:
+        """The batches of a step that each process takes. Raises ValueError where they cannot be shared out."""
+        share, rest = divmod(self.step_batches, processes)
+        if rest:
+            raise ValueError(
+                "step_batches, the batches of one step of all processes together, must be a multiple of their number, "
+                f"{processes}, but it is {self.step_batches}. Change one of both, or batch_size with it, so that a "
+                "step has as much as before."
+            )
+        return share
 
 
 def pretrain(
@@ -108,6 +119,7 @@ def pretrain(
     the batch, for a loss or gradient that is not finite, of a GPU when it is read next; the last saved state then
     stays.
     """
+    share = settings.share(processes.size)
     keep_freed_memory(next(model.parameters()).device)
     freeze(model, optimizer)
     if settings.compile:
@@ -133,7 +145,7 @@ def pretrain(
     model.train()
     with closing(ahead) if ahead is not None else nullcontext(), bar:
         for step in range(state["step"], settings.max_steps):
-            parts, position = _take(batches, settings.accumulate)
+            parts, position = _take(batches, share)
             rate = optimizer.rate(step, settings.max_steps)
             measured += learner.step(parts, step=step, rate=rate)
             due = _due(step + 1, settings, evaluates=evaluate is not None)

@@ -23,7 +23,7 @@ from tests.pretraining.luke.shards import make_shards, make_vocab, make_windows
 from tests.tiny import make_checkpoint, make_fresh_ernie
 
 STEPS = 6
-SETTINGS = LoopSettings(max_steps=STEPS, accumulate=2, log_every=3, save_every=0)
+SETTINGS = LoopSettings(max_steps=STEPS, step_batches=2, log_every=3, save_every=0)
 OPTIMIZER = OptimizerSettings(learn_rate=1e-3, eps=1e-3, grad_clip=1.0)  # see test_components of eps
 
 
@@ -108,8 +108,8 @@ def test_steps_are_those_of_the_cpu(made, tmp_path):
 
 
 @TASKS
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_waits_and_transfers(made, accumulate, tmp_path, monkeypatch):
+@pytest.mark.parametrize("step_batches", [1, 2])
+def test_waits_and_transfers(made, step_batches, tmp_path, monkeypatch):
     """None between reports, and at each two: for what says that losses and gradients are numbers, and for what was
     measured. Saving, which reads all parameters, is left out."""
     monkeypatch.setattr("spacy_luke.pretraining.loop.save_state", lambda *state: None)
@@ -117,10 +117,10 @@ def test_waits_and_transfers(made, accumulate, tmp_path, monkeypatch):
     with GPU() as gpu:
         model = module_to_gpu(make())
         gpu.forget()
-        reports = run(model, batches, tmp_path / "run", accumulate=accumulate)
+        reports = run(model, batches, tmp_path / "run", step_batches=step_batches)
         assert len(reports) == STEPS / SETTINGS.log_every
         assert gpu.transfers
-        check_counts(gpu, waits=2 * len(reports), transfers=3 * STEPS * accumulate)
+        check_counts(gpu, waits=2 * len(reports), transfers=3 * STEPS * step_batches)
 
 
 def test_a_loss_that_is_no_number(tmp_path, vectors):

@@ -100,7 +100,7 @@ PRETRAIN_ERNIE += _overrides(
         "model.layer_kinds": None,
         "training.max_steps": 6,
         "training.batch_size": 4,
-        "training.accumulate": 1,
+        "training.step_batches": 1,
         "training.precision": "float32",
         "training.log_every": 1,
         "training.save_every": 2,

@@ -132,7 +132,7 @@ def test_random_states_of_all_kinds_come_back(tmp_path):
 def test_accumulation(tmp_path):
     """Two batches of 4 are one of 8 (without dropout)."""
     models = []
-    for accumulate, size in ((1, 8), (2, 4)):
+    for step_batches, size in ((1, 8), (2, 4)):
         model = Small()
         model.drop.p = 0.0
 
@@ -143,7 +143,7 @@ def test_accumulation(tmp_path):
                 for part in both.split(size):
                     yield Numbers(part, a.name), after
 
-        settings = replace(SETTINGS, accumulate=accumulate)
+        settings = replace(SETTINGS, step_batches=step_batches)
         models.append(train(tmp_path / str(size), settings, model=model, batches=joined))
     for a, b in zip(*(model.parameters() for model in models)):
         assert torch.allclose(a, b, atol=1e-6)
@@ -254,11 +254,19 @@ def test_a_full_disk_leaves_the_old_state(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_steps": 0}, {"accumulate": 0}, {"log_every": 0}, {"save_every": -1}, {"precision": "float8"}]
+    "wrong", [{"max_steps": 0}, {"step_batches": 0}, {"log_every": 0}, {"save_every": -1}, {"precision": "float8"}]
 )
 def test_impossible_settings(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         replace(SETTINGS, **wrong)
+
+
+def test_processes_share_the_batches_of_a_step(tmp_path):
+    """So that a step is the same on any number of them; where they cannot, none begins."""
+    assert [replace(SETTINGS, step_batches=12).share(n) for n in (1, 2, 3, 4)] == [12, 6, 4, 3]
+    with pytest.raises(ValueError, match=r"step_batches.* must be a multiple of their number, 5, but it is 12"):
+        train(tmp_path / "run", replace(SETTINGS, step_batches=12), processes=Processes(rank=1, size=5))
+    assert not (tmp_path / "run").exists()
 
 
 def test_position_in_words():

@@ -57,6 +57,7 @@ def pretrain_ernie(
     settings = make_settings(LoopSettings, training, "training")
     # the last layer's states of entities are read by no loss
     with join_processes(parallel, gpu=gpu_id >= 0, some_unused=True) as processes:
+        settings.share(processes.size)
         parts = make_parts({name: config[name] for name in ("model", "corpora", "task")}, seed=seed)
         started: ErnieCheckpoint = parts["model"]()
         for line in started.report:
@@ -119,10 +120,9 @@ def _identify(
     loop: LoopSettings,
     processes: Processes,
 ) -> Identity:
-    """Data count by their content; what only the first start has read, the weights, by the encoder's sizes. Of
-    processes and accumulation what counts is the number of batches of a step."""
+    """Data count by their content; what only the first start has read, the weights, by the encoder's sizes."""
     settings = {name: section for name, section in config.items() if name != "paths"}
-    training = {**config["training"], "accumulate": loop.accumulate * processes.size}
+    training = {**config["training"], "step_batches": loop.step_batches}
     corpora = {**config["corpora"], "train": with_contents(config["corpora"]["train"])}
     return identify(
         {

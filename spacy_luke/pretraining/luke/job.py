@@ -34,7 +34,7 @@ from .task import LukePretraining, load_luke_pretraining, to_luke_checkpoint
 from .windows import LukeBatch, LukeWindows, ShardPart, ShardSource, held_out_windows, luke_stream
 
 # What changes nothing that is computed, or, as the number of steps, what may be another from here on.
-_FREE_OF_STAGES = (*FREE_OF_LOOP, "accumulate")
+_FREE_OF_STAGES = (*FREE_OF_LOOP, "step_batches")
 _FREE = (
     *(f"training.{name}" for name in ("batch_size", "parallel", "logger", "eval_batches", *_FREE_OF_STAGES)),
     *("processes", "model.path", "task.vectors", "corpora.train.path", "corpora.train.verify", "corpora.dev"),
@@ -94,6 +94,8 @@ def _open_job(
 ) -> _Job:
     """Make what the config names, and check that the parts fit one another."""
     stages = settings.stages.values()
+    for stage in stages:
+        stage.loop.share(processes.size)
     if settings.sparse and (processes.is_sharded or any(stage.optimizer.bias_correction for stage in stages)):
         raise ValueError(
             "task.sampling.sparse needs bias_correction = false in all stages, and of several processes parallel = "
@@ -172,11 +174,11 @@ def _make_windows(
 def _identify(
     config: dict[str, Any], settings: Settings, processes: Processes, started: LukeCheckpoint, shards: Shards
 ) -> Identity:
-    """Data count by their content, and processes, batches and their accumulation by the windows of a step: all of a
-    step's windows, and their order, are the same however they are divided. Of batches by pieces, which are made alike
-    for any processes, the batches of a step count."""
-    size = (settings.batch_size if settings.size.pieces is None else 1) * processes.size
-    of_steps = {name: size * stage.loop.accumulate for name, stage in settings.stages.items()}
+    """Data count by their content, and batches by the windows of a step: all of a step's windows, and their order, are
+    the same however they are divided. Of batches by pieces, which are made alike for any processes, the batches of a
+    step count."""
+    size = settings.batch_size if settings.size.pieces is None else 1
+    of_steps = {name: size * stage.loop.step_batches for name, stage in settings.stages.items()}
     content = sha256(json.dumps(shards.manifest["files"], sort_keys=True).encode()).hexdigest()
     return identify(
         {

@@ -70,7 +70,7 @@ def overrides(folder, path=LARGE):
         "model.layer_kinds": None,
         "training.max_steps": STEPS,
         "training.batch_size": 4,
-        "training.accumulate": 2,
+        "training.step_batches": 2,
         "training.precision": "float32",
         "training.log_every": 1,
         "training.save_every": 4,
@@ -239,15 +239,15 @@ def train_one_of_two(config, output):
     ("parallel", "pieces"), [("ddp", None), ("ddp", 100), pytest.param("fsdp", None, marks=pytest.mark.slow)]
 )
 def test_two_processes_are_one(folder, tmp_path, parallel, pieces):
-    """A batch in each of two is two batches of one. They are stopped, and one goes on. pieces: batches have as many
-    instances as fit."""
+    """A batch in each of two is two batches of one, and the settings are the same. They are stopped, and one goes on.
+    pieces: batches have as many instances as fit."""
     write_without_dropout(tmp_path / "tiny")
     changes = {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3, "training.eval_every": 4}
     changes |= {"training.max_steps": 6, "training.save_every": 2, "training.optimizer.learn_rate": 0.001}
     changes |= {} if pieces is None else {"training.batch_pieces": pieces}
     pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
 
-    both = {"training.accumulate": 1, "training.max_steps": 4, "training.parallel": parallel}
+    both = {"training.max_steps": 4, "training.parallel": parallel}
     config = read_config(folder, **changes | both)
     (wrote, made), (other_wrote, _) = run_together(train_one_of_two, config, tmp_path / "two", joined=False)
     assert (wrote, other_wrote) == (True, False)
@@ -269,7 +269,7 @@ def test_one_begins_and_two_go_on_in_parts(folder, tmp_path):
     changes |= {"training.keep": 2, "training.eval_every": 0, "training.optimizer.learn_rate": 0.001}
     pretrain_ernie(read_config(folder, **changes, **{"training.max_steps": 6}), tmp_path / "one", progress=False)
     pretrain_ernie(read_config(folder, **changes, **{"training.max_steps": 2}), tmp_path / "two", progress=False)
-    both = {**changes, "training.accumulate": 1, "training.parallel": "fsdp"}
+    both = {**changes, "training.parallel": "fsdp"}
     for steps in (4, 6):
         config = read_config(folder, **both, **{"training.max_steps": steps})
         run_together(go_on_with_one_of_two, config, tmp_path / "two", joined=False)
@@ -313,7 +313,7 @@ def test_parts_go_over_in_bfloat16(folder, tmp_path):
     changes = {"training.precision": "bfloat16", "training.max_steps": 4, "training.optimizer.learn_rate": 0.001}
     changes |= {"paths.weights": str(tmp_path / "tiny"), "training.optimizer.eps": 1e-3}
     pretrain_ernie(read_config(folder, **changes), tmp_path / "one", progress=False)
-    both = {**changes, "training.accumulate": 1, "training.parallel": "fsdp"}
+    both = {**changes, "training.parallel": "fsdp"}
     seen = run_together(train_and_look, read_config(folder, **both), tmp_path / "two", joined=False)
     assert seen == [({torch.bfloat16}, {torch.float32})] * 2
     for two, one in zip(reports(tmp_path / "two"), reports(tmp_path / "one"), strict=True):

@@ -40,7 +40,7 @@ def overrides(folder, **changes):
         "stages.new.optimizer.learn_rate": 0.01,
         "stages.new.optimizer.warmup_steps": 2,
         "stages.all.max_steps": REST,
-        "stages.all.accumulate": 2,
+        "stages.all.step_batches": 2,
         "stages.all.optimizer.learn_rate": 0.01,
         "stages.all.optimizer.warmup_steps": 5,
     }
@@ -56,7 +56,8 @@ def state(output, stage="all"):
 
 
 def torchrun(folder, output, *options, expected=0, **changes):
-    """Two processes. RETURNS: what they said."""
+    """Two processes, a step of which has the batches of two steps. RETURNS: what they said."""
+    changes = {"stages.new.step_batches": 2, "stages.all.step_batches": 4, **changes}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "spacy", "luke", "pretrain", str(SMALL), "--output", str(output), *options]
     done = subprocess.run(

@@ -94,8 +94,8 @@ def test_every_config_trains(folder, tmp_path, path):
     settings |= {
         "training.eval_every": 2,
         "training.eval_batches": 1,
-        "stages.all.accumulate": 1,
-        "stages.new.accumulate": 1,
+        "stages.all.step_batches": 1,
+        "stages.new.step_batches": 1,
     }
     del settings["training.precision"]
     result = CliRunner().invoke(
@@ -113,7 +113,7 @@ def test_words_alone(folder, tmp_path):
     assert (config["training"]["stages"], config["task"]["entities"], stage["max_steps"]) == (["all"], None, 200_000)
     assert {**stage, "max_steps": 100_000} == last
     settings = {key: x for key, x in overrides(folder, **SHORT).items() if not key.startswith("stages.new")}
-    settings |= {"stages.all.accumulate": 1, "training.eval_every": 2, "training.eval_batches": 1}
+    settings |= {"stages.all.step_batches": 1, "training.eval_every": 2, "training.eval_batches": 1}
     result = CliRunner().invoke(
         app, ["luke", "pretrain", str(WORDS), "-o", str(tmp_path / "run"), *as_arguments(settings)]
     )

@@ -156,7 +156,7 @@ def test_more_steps(stopped, folder, tmp_path, capsys):
 
 def test_windows_of_a_step_may_be_divided_otherwise(stopped, folder, tmp_path, capsys):
     """Half the batch, twice as many: the same windows in the same order."""
-    changes = {"training.batch_size": 2, "stages.new.accumulate": 2, "stages.all.accumulate": 4}
+    changes = {"training.batch_size": 2, "stages.new.step_batches": 2, "stages.all.step_batches": 4}
     said = go_on(folder, stopped, tmp_path, capsys, **changes, **{"stages.all.max_steps": 14})
     assert "training.batch_size: was 4, now 2" in said
 
