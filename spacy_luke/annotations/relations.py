@@ -1,5 +1,6 @@
 """Relations of a Doc, and the pairs of mentions that shall be classified."""
 
+import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -86,6 +87,8 @@ def set_relations(doc: Doc, relations: Iterable[Any] | None) -> None:
     """relations: `Relation`s, or tuples (head Span, tail Span, label) with or without a score; None takes all away.
     ValueError for anything else."""
     rows = []
+    if relations is not None and not isinstance(relations, Iterable):
+        raise ValueError(f"Expected relations, each (head Span, tail Span, label), or None, but got {relations!r:.80}.")
     for i, relation in enumerate(() if relations is None else relations):
         if isinstance(relation, Relation):
             relation = (relation.head, relation.tail, relation.label, relation.score)
@@ -95,13 +98,17 @@ def set_relations(doc: Doc, relations: Iterable[Any] | None) -> None:
                 f"{relation!r:.80}."
             )
         head, tail, label, score = relation if len(relation) == 4 else (*relation, 1.0)
-        if not isinstance(label, str) or not label or not isinstance(score, (int, float)):
+        if not isinstance(label, str) or not label or not _is_finite(score):
             raise ValueError(
                 f"Relation {i} must have a label that is a string, not empty, and a number as its score, but they are "
                 f"{label!r:.80} and {score!r:.80}."
             )
         rows.append(RelationRow(*place_of(doc, head), *place_of(doc, tail), label, float(score)))
     set_relation_rows(doc, None if relations is None else rows)
+
+
+def _is_finite(score: Any) -> bool:
+    return isinstance(score, (int, float)) and math.isfinite(score)
 
 
 def get_pairs(doc: Doc) -> list[tuple[Span, Span]] | None:

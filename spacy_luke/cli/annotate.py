@@ -35,9 +35,8 @@ def annotate_cli(
     """List the entities of a text with their types and links, its relations, and the answers to questions about it,
     each with its probability, and show them in a page for the browser. With a key, say how many are right."""
     if text != STANDARD_INPUT and not text.is_file():
-        raise ValueError(
-            f"Expected a file with text, or - for standard input, but there is no file {printable_name(text)}."
-        )
+        came = f"{printable_name(text)} is a folder" if text.is_dir() else f"there is no file {printable_name(text)}"
+        raise ValueError(f"Expected a file with text, or - for standard input, but {came}.")
     if (format := SUFFIXES.get(text.suffix.lower(), "text")) != "text":
         raise ValueError(
             f"{printable_name(text)} holds many texts, in {format}: spacy luke apply annotates all of them."

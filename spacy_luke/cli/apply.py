@@ -86,6 +86,8 @@ def apply_cli(
     with Progress() as progress:
         state = apply_pipeline(pipeline, found, output, settings, engine=where, watch=progress.show)
     _tell(state, output)
+    if found.unseen and state.words > state.words_before:
+        msg.warn(f"--fields: no record has {', '.join(map(repr, sorted(found.unseen)))}")
 
 
 class Progress:

@@ -15,7 +15,7 @@ from .configs import read_overrides
 def distill_cli(
     ctx: typer.Context,
     teacher: str = typer.Argument(..., help="Folder or name of the trained pipeline that teaches"),
-    config_path: Path = typer.Argument(..., exists=True, help="Training config of the student"),
+    config_path: Path = typer.Argument(..., exists=True, dir_okay=False, help="Training config of the student"),
     texts: Path = typer.Option(
         ..., "--texts", exists=True, help="Texts: .txt with one a line, .jsonl, .spacy, or a folder of these"
     ),

@@ -126,7 +126,8 @@ def explain(error: BaseException, *, output: object = None) -> str:
             f"{type(error).__name__}: {error} ({_place(error)})\nThis should have been found earlier, with a better "
             "message. Please report it, with what --traceback shows."
         )
-    text += next((f" {advice}" for code, advice in _ADVICE.items() if code in text), "")
+    advice = next((advice for code, advice in _ADVICE.items() if code in text), None)
+    text += "" if advice is None else f"{'' if text.endswith('.') else '.'} {advice}"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
 
 

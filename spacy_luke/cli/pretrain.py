@@ -13,7 +13,9 @@ from .configs import read_overrides
 
 def pretrain_cli(
     ctx: typer.Context,
-    config_path: Path = typer.Argument(..., exists=True, help="Pretraining config, such as configs/pretrain_small.cfg"),
+    config_path: Path = typer.Argument(
+        ..., exists=True, dir_okay=False, help="Pretraining config, such as configs/pretrain_small.cfg"
+    ),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, and a folder a stage"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),

@@ -15,11 +15,14 @@ from ..training.resume import check_output
 from .configs import read_overrides
 
 _DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
+_BESIDE_ENTS = (  # whose gold is not in doc.ents
+    *("luke_typer", "luke_relation", "luke_qa", "luke_cloze", "ernie_typer", "ernie_relation"),
+)
 
 
 def train_cli(
     ctx: typer.Context,
-    config_path: Path = typer.Argument(..., exists=True, help="Training config"),
+    config_path: Path = typer.Argument(..., exists=True, dir_okay=False, help="Training config"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last and resume"),
     code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
@@ -33,9 +36,19 @@ def train_cli(
     config = read_config(config_path, read_overrides(ctx), code=code, interpolate=False)
     check_config_names(config)
     config = with_defaults(config)
-    for name, corpus in config.interpolate()["corpora"].items():
+    made = config.interpolate()
+    learns_more = any(
+        made.get("components", {}).get(x, {}).get("factory") in _BESIDE_ENTS for x in made["nlp"]["pipeline"]
+    )
+    for name, corpus in made["corpora"].items():
         if isinstance(corpus, dict) and corpus.get("@readers") in _DOC_READERS and corpus.get("path"):
             check_docs(Path(corpus["path"]), f"corpora.{name}.path")
+            if learns_more and (corpus.get("max_length") or corpus.get("gold_preproc")):
+                msg.warn(
+                    f"corpora.{name}: max_length and gold_preproc of spacy.Corpus.v1 divide documents, and of their "
+                    "parts nothing is in doc._ and doc.spans: relations, types, questions and queries are lost. "
+                    "Use spacy-luke.GoldCorpus.v1, which divides by lengths and keeps them."
+                )
     with join_processes(gpu=gpu_id >= 0) as processes:
         if processes.is_main:
             check_output(output, resume=resume, overwrite=overwrite)

@@ -14,9 +14,12 @@ docs/reference/components.md (`make tables`). What is no number, string or list,
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from sys import float_info
-from typing import Any, Generic, Protocol, TypeVar, get_args, overload, runtime_checkable
+from types import UnionType
+from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, overload, runtime_checkable
 
+import numpy as np
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
@@ -27,6 +30,14 @@ from .setting_errors import nearest_setting
 T = TypeVar("T")
 P = TypeVar("P")
 _LAST = ("batch_size", "scorer")  # in tables and signatures
+_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {  # of values of a type, and what messages call them
+    bool: ((bool, np.bool_), "true or false"),
+    int: ((Integral,), "a whole number"),
+    float: ((Real,), "a number"),
+    str: ((str,), "a text"),
+    list: ((list, tuple), "a list"),
+    dict: ((Mapping,), "a table"),
+}
 
 
 class Setting(Generic[T]):
@@ -87,10 +98,15 @@ class Setting(Generic[T]):
         return value
 
     def check(self, value: Any) -> None:
-        if value is None and type(None) in (self.type, *get_args(self.type)):
+        if value is None and type(None) in self.kinds:
             return
+        known = [_KINDS[kind] for kind in self.kinds if kind in _KINDS]
+        is_switch = isinstance(value, bool | np.bool_) and bool not in self.kinds  # which is a number, too
+        if known and not self.is_float and (is_switch or not any(isinstance(value, types) for types, _ in known)):
+            said = " or ".join(words for _, words in known)
+            raise ValueError(f"{self.name} must be {said}, but it is {value!r}.")
         try:
-            number = not self.is_float or abs(value) <= float_info.max  # NaN is not
+            number = not self.is_float or (not is_switch and abs(value) <= float_info.max)  # NaN is not
             low = self.least is None or value >= self.least
             high = self.most is None or value <= self.most
             valid = self.valid is None or self.valid(value)
@@ -113,8 +129,14 @@ class Setting(Generic[T]):
         return least
 
     @property
+    def kinds(self) -> list[Any]:
+        """Of values: of `list[str] | None` list and NoneType."""
+        is_union = get_origin(self.type) in (Union, UnionType)
+        return [get_origin(x) or x for x in (get_args(self.type) if is_union else (self.type,))]
+
+    @property
     def is_float(self) -> bool:
-        return float in (self.type, *get_args(self.type))
+        return float in self.kinds
 
 
 class Function(Setting[T]):

@@ -136,7 +136,8 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         if not chosen:
             raise ValueError(
                 f"'{self.name}' found no labels: expected {where} in the examples, "
-                f"a list in [initialize.components.{self.name}.labels], or add_label before."
+                f"a list in [initialize.components.{self.name}.labels], or add_label before. What is in doc._ is in a "
+                ".spacy file only if its DocBin was made with store_user_data=True."
             )
         self.cfg["labels"] = list(chosen)
 

@@ -94,8 +94,8 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
     )
     overwrite: Setting[bool] = Setting(
         False,
-        "whether entities that earlier components set in `doc.ents` give way; otherwise those that overlap them are "
-        "left out. Blocked words are in no entity either way, as in spaCy's own",
+        "whether entities that stand in `doc.ents`, this component's of an earlier run too, give way; otherwise those "
+        "that overlap them are left out. Blocked words are in none of `doc.ents` either way, as in spaCy's own",
     )
     scorer: Function[Scorer | None] = Function(
         {"@scorers": "spacy-luke.ner_scorer.v1"}, "exact span and label, as conlleval and seqeval count"

@@ -64,6 +64,9 @@ class AboutPipeline:
 def read_about(path: Path) -> AboutPipeline:
     """An object with the fields of `AboutPipeline`. ValueError for anything else."""
     data = read_object(path)
+    needed = ("name", "version", "description", "license", "sources")
+    if missing := [name for name in needed if name not in data]:
+        raise ValueError(f"{path}: expected {', '.join(needed)}, but it has no {', '.join(missing)}.")
     try:
         sources = [Source(**source) for source in data.pop("sources")]
         about = AboutPipeline(**data, sources=sources)

@@ -1,5 +1,6 @@
 """Inputs of a run: files, folders of them, and standard input, as one stream of texts in an order that stays."""
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from ..stores.opening import find_files, open_source
 from ..stores.plain_text import printable_name
-from .given_texts import InputItem
+from .given_texts import GivenText, InputItem
 from .input_formats import BY_LINES, BY_PLACES, InputFields
 from .run_folder import ERRORS, PLAN
 
@@ -38,7 +39,8 @@ class InputFile:
 
 class Inputs:
     """All files of a run, in the order in which they are read. fields: where records have their texts and ids; read:
-    bytes that were read so far; size: of all, None: nobody knows; left_out: of folders, files of other kinds."""
+    bytes that were read so far; size: of all, None: nobody knows; left_out: of folders, files of other kinds; unseen:
+    names of fields that are to go along, of which no record was read so far."""
 
     def __init__(
         self,
@@ -49,13 +51,17 @@ class Inputs:
     ) -> None:
         self.files, self.fields, self._folders, self.left_out = files, fields, folders, left_out
         self.read = 0
+        self.unseen = set(fields.others or ())
         sizes = [x.size for x in files]
         self.size = None if None in sizes else sum(x for x in sizes if x is not None)
 
     def __iter__(self) -> Iterator[InputItem]:
         before = 0
         for file in self.files:
-            yield from self._read_file(file)
+            for item in self._read_file(file):
+                if self.unseen and isinstance(item, GivenText) and item.fields:
+                    self.unseen -= json.loads(item.fields).keys()
+                yield item
             before += file.size or 0
             self.read = max(before, self.read) if file.size is None else before
 

@@ -113,6 +113,14 @@ def check_config_names(config: Config) -> None:
         for name in config.get(section, {}):
             if name not in known:
                 raise ValueError(f"{section}.{name}: there is no such setting{nearest(name, known)}")
+    pipeline = config["nlp"].get("pipeline")
+    for setting in ("frozen_components", "annotating_components"):
+        named = config["training"].get(setting, [])
+        for name in named if isinstance(named, list) and isinstance(pipeline, list) else []:  # not "${...}"
+            if name not in pipeline:
+                raise ValueError(
+                    f"training.{setting}: the pipeline, {pipeline}, has no {name!r}{nearest(name, pipeline)}"
+                )
 
 
 def with_defaults(config: Config) -> Config:

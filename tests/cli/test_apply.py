@@ -65,6 +65,15 @@ def test_ids_that_stand_twice_are_told(pipeline, tmp_path):
     assert AnnotatedParts.open(tmp_path / "out").documents == 3
 
 
+def test_fields_that_no_record_has_are_told(pipeline, tmp_path):
+    lines = '{"text": "One.", "year": 1}\n{"text": "Two."}\n'
+    result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, "--fields", "year,yaer", input=lines)
+    assert result.exit_code == 0, text
+    assert "--fields: no record has 'yaer'" in text
+    assert [x.fields for x in AnnotatedParts.open(tmp_path / "out").texts()] == [{"year": 1}, {}]
+    assert "no record" not in run(pipeline, "-", tmp_path / "o", "--workers", 0, "--fields", "year", input=lines)[1]
+
+
 def test_piped_texts(pipeline, tmp_path):
     result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, "--input-format", "lines", input="One.\nTwo.\n")
     assert result.exit_code == 0, text

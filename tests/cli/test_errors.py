@@ -65,6 +65,7 @@ def folder(tmp_path_factory):
     (folder / "card.json").write_text(
         '{"name": "x", "version": "1.0", "description": "", "license": "", "sources": []}'
     )
+    (folder / "short.json").write_text('{"name": "x"}')
     (folder / "kg").mkdir()
     (folder / "kg/entity2vec.vec").write_text("1.0\t2.0\n3.0\t4.0\n")
     (folder / "kg/entity2id.txt").write_text("2\nQ1\t0\nQ2\t99999999999999999999\n")
@@ -109,6 +110,8 @@ MISTAKES = {
     f"{TRAIN} -o {{}}/left --resume": "nothing to resume in",
     f"{TRAIN} -o {{}}/latin1.txt": "latin1.txt is a file: expected a folder",
     f"{TRAIN} -o {{}}/latin1.txt/out": "latin1.txt is a file: expected a folder",
+    f'{TRAIN} --training.annotating_components ["luke_nre"]': "training.annotating_components: the pipeline, "
+    "['sentencizer', 'luke_ner'], has no 'luke_nre'. Is luke_ner meant?",
     f"{TRAIN} --foo": "No such option '--foo'",
     f"{TRAIN} foo": "Invalid config override 'foo'",
     f"{TRAIN} --code {{}}/none.py": "none.py",
@@ -119,6 +122,8 @@ MISTAKES = {
     f"{TRAIN} --resume --overwrite": "--resume goes on with the run that --overwrite would replace",
     f"{TRAIN} --training.optimizer.learn_rate.warmup 2": "warmup from 0 and below 1",
     f"train {ROOT}/configs/none.cfg -o {{}}/out": "none.cfg",
+    "train {} -o {}/out": "is a directory",
+    "pretrain {} -o {}/out": "is a directory",
     "train {}/itself.cfg -o {}/out": "references ${a.b} -> ${a.b} -> ${a.b} lead back to themselves",
     "pretrain {}/circle.cfg -o {}/out": "lead back to themselves, or through more than 10 others",
     "pretrain-ernie {}/chain.cfg -o {}/out": "lead back to themselves, or through more than 10 others",
@@ -179,6 +184,7 @@ MISTAKES = {
     "annotate {}/plain {}/latin1.txt": "Expected a pipeline with a component of spacy_luke",
     "annotate {}/none {}/latin1.txt": "Give the folder of a pipeline",
     "annotate {}/plain {}/data.spacy -o {}": "is a directory",
+    "annotate {}/plain {}/no_docs": "no_docs is a folder",
     "probe {}/tiny [Paris] -o {}": "is a directory",
     "evaluate {}/plain {}/data.spacy -o {}": "is a directory",
     "evaluate {}/plain {}/data.spacy --html {}": "is a directory",
@@ -195,8 +201,19 @@ MISTAKES = {
     "tune {}/plain {}/data.spacy": "Expected one (luke_ner",
     "card {}/plain --about {}/latin1.json": "iconv -f cp1252 -t utf8",
     "card {}/plain --about {}/card.json --metrics {}/deep.json": "deep.json is not JSON",
+    "card {}/plain --about {}/short.json": "short.json: expected name, version, description, license, sources, but it "
+    "has no version, description, license, sources",
     "card {}/no_docs --about {}/card.json": "is no folder with a pipeline (no meta.json)",
 }
+
+
+def test_a_reader_that_loses_what_is_learned(folder):
+    """spaCy's cuts long documents, and keeps of doc._ and doc.spans nothing in the parts."""
+    line = f"train {ROOT}/configs/joint_small.cfg -o {{}}/out --paths.train {{}}/data.spacy --paths.dev {{}}/data.spacy"
+    cut = f"{line} --paths.weights {{}}/nowhere --corpora.train.@readers spacy.Corpus.v1 --corpora.train.max_length 10"
+    _, text = run(folder, cut)
+    assert "corpora.train: max_length and gold_preproc of spacy.Corpus.v1 divide documents" in " ".join(text.split())
+    assert "divide documents" not in run(folder, cut.replace("max_length 10", "max_length 0"))[1]
 
 
 @pytest.mark.parametrize(

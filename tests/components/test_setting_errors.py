@@ -4,7 +4,6 @@ import copy
 import math
 import pickle
 import re
-from typing import get_args
 
 import pytest
 import spacy
@@ -140,18 +139,41 @@ FACTORIES = [
 
 @pytest.mark.parametrize("factory", FACTORIES)
 @pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, 10**400, "0.5"], ids=["nan", "inf", "-inf", "huge", "text"]
+    "value", [math.nan, math.inf, -math.inf, 10**400, "0.5", True], ids=["nan", "inf", "-inf", "huge", "text", "true"]
 )
 def test_what_is_no_finite_number(factory, value):
     """Of NaN nothing is greater, so that a bias or threshold of it would find nothing in silence."""
     pipe = spacy.blank("en").add_pipe(factory)
     before = dict(pipe.cfg)
     for name, setting in settings_of(type(pipe)).items():
-        if float in (setting.type, *get_args(setting.type)):
+        if setting.is_float:
             with pytest.raises(
                 ValueError, match=rf"{name} must be (a finite number|a probability|from .* to ).*, but it is"
             ):
                 pipe.cfg[name] = value
+    assert pipe.cfg == before
+
+
+OTHERS = {  # values of other types
+    bool: ["false", 1, 0.5],
+    int: ["8", 1.5, True],
+    str: [5, True, ["a"]],
+    list: ["PERSON", 5, None],
+    dict: ["P17", ["P17"]],
+}
+
+
+@pytest.mark.parametrize("factory", [x for x in FACTORIES if x != "soft_textcat"])  # which is spaCy's
+def test_values_of_another_type(factory):
+    """Else "false" is true, "PERSON" a list of its letters, and 2.5 an error at the next prediction."""
+    pipe = spacy.blank("en").add_pipe(factory)
+    before, asked = dict(pipe.cfg), 0
+    for name, setting in settings_of(type(pipe)).items():
+        for value in (x for kind in setting.kinds for x in OTHERS.get(kind, []) if type(x) not in setting.kinds):
+            asked += 1
+            with pytest.raises(ValueError, match=f"{name} must be .*, but it is"):
+                pipe.cfg[name] = value
+    assert asked
     assert pipe.cfg == before
 
 
