@@ -40,6 +40,7 @@ from runs import (
     read_lines,
     run_missing,
     schedule,
+    start,
 )
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
@@ -87,11 +88,9 @@ def read_options() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    import torch
-
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    start(options)
     encoder = find_encoder(options)
+    start(options)  # again: of fine-tuning, whether or not the encoder was pretrained in this process
     found = {"wikigold": run_ner, "open_entity": run_typing, "aida": run_linking}[options.task](options, encoder)
     metrics = read_lines(encoder.parent / "all" / "metrics.jsonl") if options.system != "start" else []
     return {
@@ -222,17 +221,17 @@ def run_ner(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     settings = ner_systems.Settings(rate=options.rate)
     make = ner_systems.SYSTEMS["luke_one_way"]
     system = make(encoder, train, settings=settings, seed=options.seed, nested=False)
-    start = time.perf_counter()
+    began = time.perf_counter()
     for batch in ner_systems.batches(len(train), settings=settings, seed=options.seed):
         system.step(batch)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - began
     gold, mentions = [x.mentions for x in test], system.predict([x.words for x in test])
     return {
         "f": round(score(gold, mentions)["f"], 2),
         "predictions": keep_answers(options, answers_of_mentions(gold, mentions)),
         "settings": {"rate": options.rate, "epochs": settings.epochs},
         "records": [len(train), len(test)],
-        "seconds": [round(seconds, 1), round(time.perf_counter() - start - seconds, 1)],
+        "seconds": [round(seconds, 1), round(time.perf_counter() - began - seconds, 1)],
     }
 
 
@@ -248,18 +247,18 @@ def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
     quality_tasks.initialize(nlp, train, system, seed=options.seed, folder=encoder)
     steps = task.epochs * -(-len(train) // size)
     optimizer = make_adamw(schedule(options.rate, steps), grad_clip=1.0, group_rates={"^head": 5.0})
-    start = time.perf_counter()
+    began = time.perf_counter()
     for batch in batches(train, epochs=task.epochs, size=size, seed=options.seed):
         quality_tasks.update(nlp, [quality_tasks.fresh(nlp, doc, "open_entity") for doc in batch], optimizer)
         optimizer.step_schedules()
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - began
     found, answers = quality_tasks.score(nlp, test, "open_entity")
     return {
         "f": round(100 * found[task.score], 2),
         "predictions": keep_answers(options, answers),
         "settings": {"rate": options.rate, "epochs": task.epochs},
         "records": [len(train), len(test)],
-        "seconds": [round(seconds, 1), round(time.perf_counter() - start - seconds, 1)],
+        "seconds": [round(seconds, 1), round(time.perf_counter() - began - seconds, 1)],
     }
 
 
