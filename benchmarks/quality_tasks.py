@@ -82,7 +82,7 @@ TASKS = {
         batch=4,
     ),
     "scierc": Task(
-        "scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 100, 50, "relations_f", batch=1
+        "scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 100, None, "relations_f", batch=1
     ),
 }
 TASKS |= {f"{name}_gold": replace(TASKS[name], score="relations_f") for name in ("conll04", "scierc")}
