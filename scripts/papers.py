@@ -64,9 +64,9 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
     small = told.pop("small", None)
     overrides = told.pop("overrides", {})
     component = told.pop("component", None)
-    change = papers["changes"][row["change"]] if "change" in row else {}
-    of_change = {name.replace("COMPONENT", component): x for name, x in change.get("overrides", {}).items()}
-    of_row = of_change | row.get("overrides", {})
+    changes = [papers["changes"][name] for name in row.get("changes", ())]
+    of_changes = [(name, x) for change in changes for name, x in change.get("overrides", {}).items()]
+    of_row = {name.replace("COMPONENT", component): x for name, x in of_changes} | row.get("overrides", {})
     if size == "full":
         overrides = {**overrides, **of_row}
     elif small is None:
@@ -76,7 +76,7 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
         trained = papers["small"] if told.get("convert") is None else {}
         layers = (overrides, small.get("overrides", {}), of_row, trained, row.get("small", {}))
         overrides = {name: x for some in layers for name, x in some.items()}
-    without = {*change.get("without", ()), *row.get("without", ())}
+    without = {need for part in (*changes, row) for need in part.get("without", ())}
     own = row.get("needs" if size == "full" else "small_needs", ())
     told["needs"] = [*(need for need in told["needs"] if need not in without), *own]
     figures = {name: x for name, x in row["paper"].items() if name in told["metrics"]}

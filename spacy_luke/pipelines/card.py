@@ -7,7 +7,7 @@ it is.
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,13 @@ class AboutPipeline:
 def read_about(path: Path) -> AboutPipeline:
     """An object with the fields of `AboutPipeline`. ValueError for anything else."""
     data = read_object(path)
-    needed = ("name", "version", "description", "license", "sources")
+    needed = [x.name for x in fields(AboutPipeline) if x.default is MISSING and x.default_factory is MISSING]
     if missing := [name for name in needed if name not in data]:
         raise ValueError(f"{path}: expected {', '.join(needed)}, but it has no {', '.join(missing)}.")
     try:
         sources = [Source(**source) for source in data.pop("sources")]
         about = AboutPipeline(**data, sources=sources)
-    except (KeyError, TypeError) as error:
+    except TypeError as error:
         known = [*AboutPipeline.__dataclass_fields__]
         raise ValueError(
             f"{path}: expected 'name', 'version', 'description', 'license' and 'sources' (objects with 'name' and "
