@@ -109,7 +109,7 @@ docs: .venv-docs/.done
 	@echo "Open $(SITE)/index.html in a browser"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python $(PYTEST) -m slow
+	$(BIN)/python $(PYTEST) -m slow --ignore tests/pages
 
 # Chromium is looked for in PATH (apt-get install chromium); axe-core is on npm.
 browser: $(VENV)/.dev

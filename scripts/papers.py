@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Table:
 
 def read_table(name: str, size: str, *, path: Path = PAPERS) -> Table:
     """Raises ValueError for a table that is none, or that has no such size."""
-    papers = tomllib.loads(path.read_text(encoding="utf8"))
+    papers = _read(path)
     if name not in papers["tables"]:
         raise ValueError(f"There is no table {name!r}; there are {', '.join(papers['tables'])}.")
     told = papers["tables"][name]
@@ -57,6 +58,11 @@ def read_table(name: str, size: str, *, path: Path = PAPERS) -> Table:
         Row(x["name"], x["paper"], papers["experiments"][x["experiment"]]["metrics"]) for x in told.get("cited", ())
     ]
     return Table(told["title"], [*cited, *rows])
+
+
+@cache
+def _read(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf8"))
 
 
 def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
@@ -85,7 +91,7 @@ def _row(row: dict[str, Any], papers: dict[str, Any], size: str) -> Row:
 
 def tables_of(name: str, size: str, *, path: Path = PAPERS) -> list[str]:
     """The table itself, or those that it stands for, as far as they are made in this size."""
-    tables = tomllib.loads(path.read_text(encoding="utf8"))["tables"]
+    tables = _read(path)["tables"]
     if "of" not in tables.get(name, {}):
         return [name]
     return [own for own in tables[name]["of"] if tables[own].get("size", size) == size]

@@ -21,7 +21,7 @@ def imports_of(path):
             yield from ((node.module, alias.name) for alias in node.names)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def neighbours():
     with by_bare_names():
         yield

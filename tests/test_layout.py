@@ -52,9 +52,9 @@ def test_every_part_has_its_row():
     assert parts <= set(RANK), "a new part must be entered in ROWS of tests/walls.py"
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module != "__init__"])
-def test_imports_point_down(module):
-    assert broken_walls(module, MODULES[module].read_text(encoding="utf8")) == []
+def test_imports_point_down():
+    modules = [module for module in MODULES if module != "__init__"]
+    assert [x for module in modules for x in broken_walls(module, MODULES[module].read_text(encoding="utf8"))] == []
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,13 @@ def test_the_walk_finds_what_it_should(module, source, expected):
     assert len(broken_walls(module, source)) == expected
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("annotations.")])
-def test_rows_of_docs_have_one_owner(module):
+def test_rows_of_docs_have_one_owner():
     """What is under the package's keys of user_data is read and written by `spacy_luke.annotations` alone."""
     taken = [
-        ast.unparse(node)
-        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf8")))
+        (module, ast.unparse(node))
+        for module, path in MODULES.items()
+        if not module.startswith("annotations.")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8")))
         if isinstance(node, ast.Subscript)
         or (isinstance(node, ast.Attribute) and node.attr in ("get", "pop", "setdefault", "update"))
         if isinstance(node.value, ast.Attribute) and node.value.attr == "user_data"
@@ -156,11 +157,11 @@ def test_tests_mirror_the_package():
     }
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
-def test_no_test_file_is_imported(path):
+def test_no_test_file_is_imported():
     """What test files share is in modules of its own."""
-    names = imported_names("x", path.read_text("utf8"))
-    assert [name for name in names if re.search(r"(^|\.)(test_\w+|conftest)\b", name) and "pytest" not in name] == []
+    names = {(str(path), name) for path in TESTS.rglob("*.py") for name in imported_names("x", path.read_text("utf8"))}
+    of_tests = {(path, name) for path, name in names if re.search(r"(^|\.)(test_\w+|conftest)\b", name)}
+    assert {(path, name) for path, name in of_tests if "pytest" not in name} == set()
 
 
 def test_no_test_measures_time():

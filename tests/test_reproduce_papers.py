@@ -68,6 +68,11 @@ def _is_setting(config, name):
 
 
 @cache
+def _project():
+    return Project(ROOT)
+
+
+@cache
 def _outputs(need):
     command, *rest = shlex.split(need)
     variables = dict(zip([x.removeprefix("--") for x in rest[::2]], rest[1::2], strict=True))
@@ -153,7 +158,7 @@ def test_weights_of_this_project_are_made_by_what_is_needed(row):
     config = {} if one.config is None else _config(one.config)["paths"]
     weights = one.convert or one.overrides.get("paths.weights", config.get("weights"))
     if weights.startswith("training/"):
-        assert weights in Project(ROOT).plan(one.needs).made
+        assert weights in _project().plan(one.needs).made
 
 
 def test_what_is_needed_is_made_before(tmp_path):

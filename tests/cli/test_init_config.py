@@ -76,6 +76,8 @@ SHAPES = {
     "links": (("linked",), 1, ("links",), {"EntityLinker.v2", "context = false"}),
     "links by vectors": (("linked",), 1, ("links",), {"links = true"}),
 }
+# One of each task; the others are slow.
+EACH_TASK = ("flat", "types", "pairs and entities", "questions", "queries", "all", "links")
 
 # what `evaluate` is given, as training gives it
 GIVEN = {
@@ -113,7 +115,9 @@ def folder(tmp_path_factory):
 @pytest.mark.filterwarnings(
     "ignore:.luke_(ner|linker).. [0-9]+ of [0-9]+ gold:UserWarning"
 )  # tiny tokenizer, tiny knowledge base
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", [name if name in EACH_TASK else pytest.param(name, marks=pytest.mark.slow) for name in SHAPES]
+)
 def test_trains_at_once(folder, tmp_path, name):
     """What is written is filled by spaCy, names no setting that is none, and both commands train it."""
     _, _, tasks, expected = SHAPES[name]

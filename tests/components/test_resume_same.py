@@ -95,7 +95,7 @@ def test_a_run_is_not_overwritten_without_a_word(config_path, stopped, tmp_path)
     assert "--resume" not in said
 
 
-@pytest.mark.parametrize("bias_correction", [True, False])
+@pytest.mark.parametrize("bias_correction", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_spacys_own_components_go_on_as_if_nothing_was(tmp_path, bias_correction):
     """Their parameters are Thinc's, whose moments the optimizer keeps by nodes, which are others in each process."""
     DocBin(docs=gold_docs(spacy.blank("en"))).to_disk(tmp_path / "train.spacy")

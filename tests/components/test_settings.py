@@ -132,6 +132,7 @@ def test_an_override_changes_predictions(saved):
     assert sum(len(doc.ents) for doc in annotate(none)) == 0
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("with_nlp", [True, False])
 @pytest.mark.parametrize("name", FOUND)
 def test_found_values_travel(saved, tmp_path, name, with_nlp):

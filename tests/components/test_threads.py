@@ -50,9 +50,9 @@ def test_threads(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("capacity", "n"), [(0, 50), (600, 100), (8192, 50)])
+@pytest.mark.parametrize(("capacity", "n"), [(0, 25), (300, 50), (8192, 25)])
 def test_threads_of_many_texts(capacity, n, tmp_path):
-    """8 threads, up to 100 texts each, through all components on one encoder."""
+    """8 threads, up to 50 texts each, through all components on one encoder."""
     nlp = make_all(tmp_path)
     nlp.get_pipe("luke_encoder").cfg["shared_pieces"] = capacity
     equal_in_threads(nlp, asked, random_texts(n))
@@ -64,4 +64,4 @@ def test_threads_of_many_texts(capacity, n, tmp_path):
 @pytest.mark.parametrize("name", ["own_full", "ernie"])
 def test_threads_of_many_texts_with_other_models(name, tmp_path):
     make, make_doc, words = MAKERS[name]
-    equal_in_threads(make(tmp_path), make_doc, random_texts(50, words))
+    equal_in_threads(make(tmp_path), make_doc, random_texts(25, words))

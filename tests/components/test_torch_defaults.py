@@ -35,6 +35,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_predictions(name, setting, tmp_path):
@@ -54,6 +55,7 @@ def test_predictions(name, setting, tmp_path):
         assert [facts(doc) for doc in found] == expected
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("family", ["mpnet", "deberta-v2"])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_fresh_pipelines(family, setting, tmp_path):
@@ -87,6 +89,7 @@ def ernie_to_learn(folder):
     return known.make(known.BOTH, known.make_vectors(folder), shared=True, **known.ALWAYS)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("make", [luke_to_learn, ernie_to_learn])
 @pytest.mark.parametrize("setting", ["float64", "bfloat16", "device"])
 def test_updates(make, setting, tmp_path):

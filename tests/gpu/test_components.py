@@ -30,6 +30,7 @@ def make(request, store, vectors):
     return build
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("name", "attention"), CASES)
 def test_results_are_those_of_the_cpu(name, attention, make):
     (here, examples), (there, _) = (make(name, attention, 2) for _ in range(2))

@@ -28,6 +28,7 @@ def make(family, attention, tmp_path):
     return build
 
 
+@pytest.mark.product
 @MODES
 @FAMILIES
 def test_results_are_those_of_the_cpu(make):
@@ -46,6 +47,7 @@ def test_results_are_those_of_the_cpu(make):
         assert float((x - y).abs().max()) < 2e-5, x_name
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("windows", [1, 7])
 @pytest.mark.parametrize("name", ["luke_ner", "luke_relation"])
 @MODES

@@ -107,6 +107,7 @@ def test_steps_are_those_of_the_cpu(made, tmp_path):
         assert float((x - expected_parameters[name]).abs().max()) < 2e-5, name
 
 
+@pytest.mark.product
 @TASKS
 @pytest.mark.parametrize("step_batches", [1, 2])
 def test_waits_and_transfers(made, step_batches, tmp_path, monkeypatch):

@@ -52,6 +52,7 @@ def waste(request, monkeypatch):
     monkeypatch.setattr("spacy_luke.model.packing.tolerated_waste", lambda device: request.param)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("family", FURTHER)

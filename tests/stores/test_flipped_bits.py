@@ -25,7 +25,7 @@ from spacy_luke.vectors.store import EntityVectors
 from tests.corpus.written import write_corpus
 from tests.kb.kbs import small_kb, write_entities
 
-FLIPS = 200
+FLIPS = 60  # of each store; make harness flips thousands
 NAMES = ["Q1", "Q22", "Berlin (Ohio)", "東京", "q1", "Q5"]
 
 

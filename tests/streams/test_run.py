@@ -283,7 +283,7 @@ def test_real_workers_die_and_are_replaced(pipeline, tmp_path):
 def test_a_run_is_killed_with_its_workers_and_goes_on(pipeline, tmp_path):
     """kill -9 of the process; its workers end by themselves, and the next run gives the bytes of one that was whole."""
     path = tmp_path / "texts.jsonl"
-    texts = [" ".join(SENTENCES[(i + k) % 4] for k in range(4)) for i in range(3000)]
+    texts = [" ".join(SENTENCES[(i + k) % 4] for k in range(4)) for i in range(1200)]
     path.write_text("".join(json.dumps({"text": x}) + "\n" for x in texts), "utf8")
     limits = ["--part-documents", "100", "--batch-words", "200", "--workers", "2", "--threads", "1"]
     command = [sys.executable, "-m", "spacy", "luke", "apply", str(pipeline), str(path)]
