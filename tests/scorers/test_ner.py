@@ -124,6 +124,7 @@ def test_equal_to_conlleval_and_seqeval_on_small_cases(sentences):
     assert_equal_to_oracles(gold, predicted)
 
 
+@pytest.mark.slow
 def test_equal_on_conll2003(shared):
     """Noise on the real tags: shifted labels, lost and new mentions; whole documents give what sentences give."""
     path = shared("data/conll2003/eng.testb")

@@ -51,7 +51,11 @@ def test_ufet(shared):
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "n_other"), [("training/TRAIN_FILE.TXT", 8000, 1410), ("testing_keys/TEST_FILE_FULL.TXT", 2717, 454)]
+    ("name", "n", "n_other"),
+    [
+        pytest.param("training/TRAIN_FILE.TXT", 8000, 1410, marks=pytest.mark.slow),
+        ("testing_keys/TEST_FILE_FULL.TXT", 2717, 454),
+    ],
 )
 def test_semeval2010(shared, name, n, n_other):
     docs, _ = read(shared(SEMEVAL + name), "semeval2010")
@@ -110,6 +114,7 @@ def test_scierc(shared, part, n, n_sentences, n_entities, n_relations):
     assert labels(flat) == labels(docs)
 
 
+@pytest.mark.slow
 def test_docred(shared):
     path = shared("data/redocred/dev_revised.json")
     docs, _ = read(path, "docred", spans_key="sc")
@@ -128,6 +133,7 @@ def test_docred_parts(shared):
     assert [len(choose_by_title(records, part=part)) for part in PARTS] == [307, 85, 108]
 
 
+@pytest.mark.slow
 def test_knowledge_net(shared):
     path = shared("data/knowledge_net/human_readable-v10-notest.zip")
     docs, counts = read(path, "knowledge_net", pronouns="keep")
@@ -147,6 +153,7 @@ def test_fewrel(shared, name, n, n_relations):
     assert (len(docs), len(labels(docs)), labels(docs).total()) == (n, n_relations, n)
 
 
+@pytest.mark.slow
 def test_fewrel_names(shared):
     docs, _ = read(shared("data/fewrel/val_wiki.json"), "fewrel", spans_key="sc")
     first = docs[0]

@@ -70,6 +70,7 @@ def test_aida_testb_has_the_places_of_zelda(shared):
     assert same["titles"] > 4200  # of another year's Wikipedia
 
 
+@pytest.mark.slow
 def test_aida_testa_has_the_places_of_elevant(shared):
     docs, _ = read_aida(shared, "testa")
     records = list(read_dataset(shared("data/ed_elevant/aida-conll-dev.benchmark.jsonl"), format="elevant"))
