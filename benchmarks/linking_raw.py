@@ -200,8 +200,8 @@ def make_table(result: dict[str, Any]) -> str:
     rows = sorted(result["rows"], key=lambda x: (NAMES.index(x["names"]), WAYS.index(x["inference"])))
     for before, x in zip([None, *rows], rows):
         cells = [x["names"], x["inference"], *(f"{x[key]:.1f}" for key in SHOWN)]
-        above = before is not None and before["names"] == x["names"] and describe_gap(before, x)
-        lines.append("| " + " | ".join([*cells, above or "", f"{x['words_per_second']:,}"]) + " |")
+        above = describe_gap(before, x) if before is not None and before["names"] == x["names"] else ""
+        lines.append("| " + " | ".join([*cells, above, f"{x['words_per_second']:,}"]) + " |")
     refined = f"ReFinED's README has {REFINED:,} words / s on the CPU of another machine."
     lines += ["", f"Machine: {describe_machines(result['rows'])}. {refined}"]
     return "\n".join([*lines, ""])
