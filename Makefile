@@ -7,7 +7,7 @@
 # make browser               the tests of pages in Chromium; playwright and axe-core are fetched once
 # make recipes               the recipes of the docs, with the packages that they are for, in .venv-recipes
 # make engines               the tests of Ray, Spark and Parquet, with these packages, in .venv-engines
-# make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters
+# make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters; not the browser's
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
 # make lock                  write the lock files anew, with the newest versions

@@ -15,6 +15,7 @@ from tests.tiny import make_checkpoint
 CPU = torch.device("cpu")
 LENGTHS, COUNTS = [5, 7, 7, 6], [2, 0, 3, 1]
 NEEDED = pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler of C++")
+# aot_eager compiles as eager does, and the gradients, too.
 CASES = [("aot_eager", *case) for case in itertools.product([False, True], [False, True], [0.0, 9.0])]
 CASES += [pytest.param("inductor", True, False, 9.0, marks=NEEDED)]  # forward and backward, a minute
 
