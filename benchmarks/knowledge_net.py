@@ -5,7 +5,7 @@
 
 Documents that nothing of the ready pipeline was trained or tuned on: the part "test" by title (`part_of_title`), a
 fifth of the authors' folds 1 to 4 (the fifth, withheld, is that of their leaderboard). Thresholds are chosen on "dev".
-docs/results/linking.md says what is compared.
+What is found is kept in results/predictions/knowledge_net. docs/results/linking.md says what is compared.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import numpy as np
 import spacy
 from machine import describe_machine
 from measuring import data_parser, sums_of_draws, title_of, write_report
+from paired import Answers, keep
 from spacy.scorer import PRFScore
 from stated_facts import METHODS, Method, Place, ScoredPassage, StatedFact, count_facts
 
@@ -92,6 +93,11 @@ class Part(NamedTuple):
             for x, found in zip(self.passages, self.found, strict=True)
         ]
 
+    def answers(self) -> list[Answers]:
+        """Of each passage its facts, and those that were found, with scores."""
+        found = [[f"{y.fact.describe()} {y.score:.4f}" for y in some] for some in self.found]
+        return [([y.describe() for y in x.gold], some) for x, some in zip(self.passages, found, strict=True)]
+
 
 def main() -> None:
     options = read_options()
@@ -115,6 +121,7 @@ def main() -> None:
         **describe_machine(),
     }
     if options.limit is None:
+        result["predictions"] = keep("knowledge_net/test.jsonl", test.answers())
         write_report("knowledge_net", result, report(result))
     else:
         print(json.dumps(result, indent=1))

@@ -23,6 +23,7 @@ import numpy as np
 from linking import ENCODER, example_of, find, make_kb, read_part
 from machine import describe_machine
 from measuring import sums_of_draws
+from paired import Answers, keep
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -32,6 +33,7 @@ COHERENCE = {"same": [0], "titles": [1, 2], "texts": [3, 4], "links": [5, 6]}  #
 FOLDS = 10
 ROUNDS, DECAY = 60, 1.0  # of the fit; DECAY: of the sum of all losses
 PRIORS = 2  # columns of a base that are priors
+Choices = Sequence[Sequence[int]]  # of each mention that is asked, of all texts
 
 
 @dataclass
@@ -42,6 +44,11 @@ class Asked:
     candidates: list[str]
     gold: int
     base_KF: np.ndarray
+
+    def answer(self, text: "Text", candidate: int) -> str:
+        """The mention's place with a candidate."""
+        start, end = text.spans[self.place]
+        return f"{start}-{end} {self.candidates[candidate]}"
 
 
 @dataclass
@@ -126,7 +133,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         }
     for name, base in bases.items():
         alone = rank(texts, base)
-        yield summarise(texts, alone, alone) | {"base": name, "others": "none", "by": ""}
+        yield describe(texts, alone, alone, base=name, others="none", by="", limit=options.limit)
         for others in OTHERS:
             compared = compare_all(texts, knowledge, others, alone)
             for by, columns in [*COHERENCE.items(), ("all", list(range(7)))]:
@@ -135,8 +142,8 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                         [np.concatenate([a, b[:, columns]], 1) for a, b in zip(*pair, strict=True)]
                         for pair in zip(base, compared, strict=True)
                     ]
-                    found = summarise(texts, rank(texts, both), alone)
-                    yield found | {"base": name, "others": others, "by": by}
+                    ranked = rank(texts, both)
+                    yield describe(texts, ranked, alone, base=name, others=others, by=by, limit=options.limit)
 
 
 def read_texts(options: argparse.Namespace) -> tuple[list[Text], Knowledge]:
@@ -208,9 +215,7 @@ def read_scores(path: Path, texts: Sequence[Text]) -> list[list[np.ndarray]]:
     return rows
 
 
-def compare_all(
-    texts: Sequence[Text], knowledge: Knowledge, others: str, alone: Sequence[Sequence[int]]
-) -> list[list[np.ndarray]]:
+def compare_all(texts: Sequence[Text], knowledge: Knowledge, others: str, alone: Choices) -> list[list[np.ndarray]]:
     random = np.random.default_rng(0)
     every = sorted({x for text in texts for one in text.asked for x in one.candidates})
     rows = []
@@ -272,7 +277,27 @@ def learn(features: Sequence[np.ndarray], golds: Sequence[int]) -> tuple[np.ndar
     return weights_F, scale_F
 
 
-def summarise(texts: Sequence[Text], chosen: Sequence[Sequence[int]], alone: Sequence[Sequence[int]]) -> dict[str, Any]:
+def describe(
+    texts: Sequence[Text], chosen: Choices, alone: Choices, *, limit: int | None, **names: str
+) -> dict[str, Any]:
+    """A line of results, with the path of what was chosen; None of a smoke run."""
+    path = "linking_coherence/" + "-".join(x for x in names.values() if x) + ".jsonl"
+    kept = None if limit else keep(path.replace(",", "").replace(" ", "_"), answers_of(texts, chosen))
+    return {**summarise(texts, chosen, alone), **names, "predictions": kept}
+
+
+def answers_of(texts: Sequence[Text], chosen: Choices) -> list[Answers]:
+    """Of each text the mentions that were asked, in words, with the gold entities, and with those that were chosen."""
+    return [
+        (
+            [x.answer(text, x.gold) for x in text.asked],
+            [x.answer(text, i) for x, i in zip(text.asked, some, strict=True)],
+        )
+        for text, some in zip(texts, chosen, strict=True)
+    ]
+
+
+def summarise(texts: Sequence[Text], chosen: Choices, alone: Choices) -> dict[str, Any]:
     """Percent right, and what it is above the base, with 95 % of draws of the documents."""
     right_D, base_D = (
         np.array([sum(a == one.gold for a, one in zip(row, text.asked)) for row, text in zip(some, texts)])

@@ -3,20 +3,21 @@
     python -m spacy luke starter-kb SOURCES KB && python -m spacy luke embed-entities KB --weights WEIGHTS
     python benchmarks/linking_search.py KB --weights WEIGHTS
 
-Mentions are the gold ones; of a mention the text alone is asked. Writes results/linking_search.json and .md.
-docs/results/linking.md says what is compared.
+Mentions are the gold ones; of a mention the text alone is asked. Writes results/linking_search.json and .md, and which
+mentions each way finds to results/predictions/linking_search. docs/results/linking.md says what is compared.
 """
 
 import argparse
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from linking import ENCODER
 from machine import describe_machine
+from paired import Answers, Gap, compare, count, keep, score
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 RESULTS = Path(__file__).parent / "results"
@@ -28,6 +29,15 @@ SETS = {
 TOP = 30
 WAYS = ("alias", "fuzzy", "dense", "alias, fuzzy", "together")
 BATCH = 256  # texts encoded at once
+
+
+class Mention(NamedTuple):
+    """start, end: characters."""
+
+    start: int
+    end: int
+    text: str
+    title: str
 
 
 def main() -> None:
@@ -60,17 +70,21 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise SystemExit(f"Expected vectors of {options.weights} in {options.kb}: run embed-entities.")
     rows = []
     for name, (format, path) in SETS.items():
-        mentions = list(read_mentions(options.data / path, format, options.limit))
-        known = [(text, row) for text, title in mentions if (row := kb.row(title)) >= 0]
+        records = list(read_mentions(options.data / path, format, options.limit))
+        known = [[x for x in mentions if kb.row(x.title) >= 0] for mentions in records]
         start = time.perf_counter()
-        found = search_all(kb, encoder, sorted({text for text, _ in known}))
+        found = search_all(kb, encoder, sorted({x.text for mentions in known for x in mentions}))
         seconds = time.perf_counter() - start
+        answers = {way: answers_of(kb, known, found, way) for way in WAYS}
+        counts = {way: count(some) for way, some in answers.items()}
         rows.append(
             {
                 "set": name,
-                "mentions": len(mentions),
-                "known": len(known),
-                **{way: percent(sum(row in found[text][way] for text, row in known), len(known)) for way in WAYS},
+                "mentions": sum(map(len, records)),
+                "known": sum(map(len, known)),
+                **{way: round(float(score(x.sum(0))), 1) for way, x in counts.items()},
+                "above": {way: compare([counts["alias"]], [x])[:3] for way, x in counts.items() if way != "alias"},
+                "predictions": {way: keep_answers(name, way, some, options) for way, some in answers.items()},
                 "seconds": round(seconds, 1),
                 "texts": len(found),
             }
@@ -79,17 +93,38 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     return {"kb": options.kb.name, "entities": len(kb), "names": kb.n_names, "rows": rows, **describe_machine()}
 
 
-def read_mentions(path: Path, format: str, limit: int | None) -> Iterator[tuple[str, str]]:
-    """Texts and titles of the mentions whose entity is known."""
+def read_mentions(path: Path, format: str, limit: int | None) -> Iterator[list[Mention]]:
+    """Of each record the mentions whose entity is known."""
     from itertools import islice
 
     from spacy_luke.annotations import UNLINKED
     from spacy_luke.readers.datasets.table import read_dataset
 
     for record in islice(read_dataset(path, format=format), limit):
-        for mention in record.mentions:
-            if mention.kb_id and mention.kb_id not in UNLINKED and record.text is not None:
-                yield record.text[mention.start : mention.end], mention.kb_id
+        yield [
+            Mention(x.start, x.end, record.text[x.start : x.end], x.kb_id)
+            for x in record.mentions
+            if x.kb_id and x.kb_id not in UNLINKED and record.text is not None
+        ]
+
+
+def answers_of(
+    kb: Any, records: Sequence[Sequence[Mention]], found: Mapping[str, Mapping[str, set[int]]], way: str
+) -> list[Answers]:
+    """Of each record the titles of its mentions, and the same of those that are found; "-" of the others, so that F1
+    is the share that is found."""
+    answers = []
+    for mentions in records:
+        titles = [x.title if kb.row(x.title) in found[x.text][way] else "-" for x in mentions]
+        pairs = [x.title for x in mentions], titles
+        answers.append(tuple([f"{x.start}-{x.end} {y}" for x, y in zip(mentions, some, strict=True)] for some in pairs))
+    return answers
+
+
+def keep_answers(name: str, way: str, answers: Sequence[Answers], options: argparse.Namespace) -> str | None:
+    """The path; None of a smoke run."""
+    path = f"linking_search/{name}-{way}.jsonl".replace(",", "").replace(" ", "_")
+    return None if options.limit else keep(path, answers)
 
 
 def search_all(kb: Any, encoder: Any, texts: Sequence[str]) -> dict[str, dict[str, set[int]]]:
@@ -126,15 +161,17 @@ def make_table(result: dict[str, Any]) -> str:
         "",
         "Written by `python benchmarks/linking_search.py`; see docs/results/linking.md. Gold mentions; of those",
         f"whose entity it has ({result['entities']:,} entities, {result['names']:,} names) the percentage for",
-        f"which it is one of {TOP} found.",
+        f"which it is one of {TOP} found, and how far this is above `alias`, with 95 % intervals over documents.",
         "",
         "| set | mentions | in the knowledge base | " + " | ".join(WAYS) + " | ms a text, all ways |",
         "|---" * (4 + len(WAYS)) + "|",
     ]
     for x in result["rows"]:
         cells = [x["set"], f"{x['mentions']:,}", f"{x['known']:,} ({percent(x['known'], x['mentions'])} %)"]
-        cells += [*(f"{x[way]:.1f}" for way in WAYS), f"{1000 * x['seconds'] / max(x['texts'], 1):.0f}"]
-        lines.append("| " + " | ".join(cells) + " |")
+        for way in WAYS:
+            gap = Gap(*x["above"][way], runs=None) if way in x["above"] else None
+            cells.append(f"{x[way]:.1f}" + ("" if gap is None else f"; {gap}"))
+        lines.append("| " + " | ".join([*cells, f"{1000 * x['seconds'] / max(x['texts'], 1):.0f}"]) + " |")
     machine = f"{result['chip']}, {result['threads']} threads, torch {result['versions']['torch']}"
     return "\n".join([*lines, "", f"Machine: {machine}.", ""])
 

@@ -25,12 +25,13 @@ Floats = NDArray[np.float64]
 
 
 class Gap(NamedTuple):
-    """By how many points the second system is above the first, and where 95 of 100 draws have it."""
+    """By how many points the second system is above the first, and where 95 of 100 draws have it. runs: seeds; None of
+    systems that have none."""
 
     points: float
     low: float
     high: float
-    runs: int
+    runs: int | None
 
     @property
     def is_significant(self) -> bool:
@@ -69,9 +70,10 @@ def answers_of_ents(examples: Sequence[Any]) -> list[Answers]:
     return answers_of_mentions(*([[(x.start, x.end, x.label_) for x in doc.ents] for doc in docs] for docs in pairs))
 
 
-def keep(path: str, answers: Sequence[Answers]) -> str:
-    """Write the answers of a run. path: inside results/predictions. RETURNS: the path, for the line of results."""
-    file = FOLDER / path
+def keep(path: str, answers: Sequence[Answers], *, folder: Path | None = None) -> str:
+    """Write the answers of a run. path: inside the folder, results/predictions. RETURNS: the path, for the line of
+    results."""
+    file = (folder or FOLDER) / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in answers), encoding="utf8")
     return path

@@ -29,6 +29,7 @@ from machine import describe_machine
 from measuring import sums_of_draws
 from ner_data import Mention
 from numpy.typing import NDArray
+from paired import answers_of_mentions, keep
 from ready_data import DEV, INSIDE, OUTSIDE, Reader, TestSentence, read_set
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -57,6 +58,9 @@ def main() -> None:
     systems = {"ready": ready, **({} if baseline is None else {"spacy": baseline})}
     if options.none_bias is not None:
         systems["ready"].get_pipe("luke_ner").cfg["none_bias"] = options.none_bias
+    whole = options.part == "test" and not (
+        options.sets or options.alone or options.attached or options.letters != "own"
+    )
     lines = []
     judged: dict[bool, Judged] = {True: [], False: []}
     for name in names:
@@ -72,8 +76,12 @@ def main() -> None:
             judged[name in INSIDE] += [x for pair in zip(sentences, found["ready"]) for x in judge(*pair)]
             lines.append(describe(name, size, sentences, counts, inside=name in INSIDE))
             print(summary(lines[-1]), flush=True)
-    changed = options.attached or options.letters != "own"
-    if options.part == "test" and not (options.sets or options.alone or changed):
+            if whole:
+                lines[-1]["predictions"] = {
+                    system: keep_found(options.results, f"{name}-{size}-{system}", sentences, one)
+                    for system, one in found.items()
+                }
+    if whole:
         reliability = {
             name: measure_reliability(judged[inside]).to_dict()
             for name, inside in (("test parts", True), ("other domains", False))
@@ -183,6 +191,14 @@ def count(sentence: TestSentence, found: Mapping[Mention, float | None]) -> list
     gold = set(sentence.mentions)
     parts = (gold & set(found), found, gold)
     return [[sum(x[2] == label for x in part) for part in parts] for label in LABELS]
+
+
+def keep_found(
+    results: Path, name: str, sentences: Sequence[TestSentence], found: Sequence[Mapping[Mention, float | None]]
+) -> str:
+    """What was found in a set is written beside the results. RETURNS: its path."""
+    answers = answers_of_mentions([x.mentions for x in sentences], [list(x) for x in found])
+    return keep(f"ready/{name}.jsonl", answers, folder=results / "predictions")
 
 
 def judge(sentence: TestSentence, found: Mapping[Mention, float | None]) -> Judged:

@@ -24,6 +24,11 @@ class StatedFact(NamedTuple):
     subject_id: str = ""
     object_id: str = ""
 
+    def describe(self) -> str:
+        """ "0-12,30-38 SPOUSE Q1,Q2" """
+        places = ",".join(f"{a}-{b}" for a, b in (self.subject, self.object))
+        return f"{places} {self.property} {self.subject_id},{self.object_id}"
+
 
 class ScoredPassage(NamedTuple):
     """read_for: properties of which the gold facts are all that the passage states."""

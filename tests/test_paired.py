@@ -101,6 +101,7 @@ def test_intervals_are_those_of_scipy(paired):
     assert str(gap).endswith(", one run)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("documents_count", [False, True])
 def test_intervals_hold_the_truth(paired, documents_count):
     """Of 95 in a hundred experiments with three seeds, and of no more than nearly all; seeds that were drawn with

@@ -106,6 +106,7 @@ def test_what_cannot_be_left_out(run):
         run("--without", "luke_ner")
 
 
+@pytest.mark.slow
 def test_scores_are_calibrated_halfway_to_texts(trained, tmp_path):
     nlp = spacy.load(trained)
     nlp.get_pipe("luke_ner").settle(nlp, none_bias=-5.0, proposal_threshold=0.0, temperature=2.0, shift=-0.5)

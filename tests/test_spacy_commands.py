@@ -212,6 +212,7 @@ def test_init_config_of_ernie(folder, tmp_path):
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_debug(folder, tmp_path):
     data = write(
         25 * list(DocBin().from_disk(folder / "train.spacy").get_docs(spacy.blank("en").vocab)), tmp_path / "x.spacy"

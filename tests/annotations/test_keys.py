@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import spacy_luke
 from spacy_luke.annotations import keys
 
@@ -10,6 +12,7 @@ ROOT = Path(spacy_luke.__file__).parent
 NAMES = {value for name, value in vars(keys).items() if name.isupper() and isinstance(value, str)} - {keys.NIL}
 
 
+@pytest.mark.slow
 def test_names_are_written_once():
     """NIL apart, which is also a label of the original NER."""
     written = [

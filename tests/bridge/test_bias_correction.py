@@ -31,6 +31,7 @@ def transformers_adamw(named, rates, *, betas, eps, clip):
     return values(named)
 
 
+@pytest.mark.slow
 def test_without_bias_correction_as_transformers_once_had_it():
     """The 120 steps of AIDA's fine-tuning: far from corrected ones, and as the original's to the last digits."""
     rates = list(itertools.islice(make_linear(2e-5, 0.1, total_steps=120), 120))

@@ -203,6 +203,7 @@ def test_refused(tmp_path):
 ENCODER = {"all": ("typing", "squad"), "head": ("relation", "ner")}  # where every tensor of the encoder is damaged too
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "of"),
     [

@@ -34,6 +34,7 @@ def test_what_was_published_comes_out(tmp_path, wheels, name):
     assert not (tmp_path / "escaped").exists()
 
 
+@pytest.mark.slow
 def test_pip_downloads_and_checks(tmp_path, wheels, monkeypatch):
     """A real pip, whose index is the folder."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")

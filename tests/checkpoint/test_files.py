@@ -232,6 +232,7 @@ def test_file_is_replaced_or_left(tmp_path, monkeypatch):
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX's")
 def test_real_failing_write(tmp_path):
     """A limit on the size of files makes the operating system itself refuse to write on."""
@@ -291,6 +292,7 @@ def test_folder_killed_between_renames_comes_back(tmp_path):
     assert [item.name for item in (tmp_path / "model").iterdir()] == ["old"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX's")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_killed_while_writing(tmp_path, what):

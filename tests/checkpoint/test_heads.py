@@ -144,6 +144,7 @@ def test_cloze_heads_keep_their_encoder_for_transformers(tmp_path):
     assert all(torch.equal(got[name[5:]], x) for name, x in state.items() if name.startswith("luke."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "width"),
     [

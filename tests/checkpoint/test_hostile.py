@@ -107,6 +107,7 @@ def check(report, *, least):
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits are Linux's")
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("entities", ["all", pytest.param("special", marks=pytest.mark.slow)])
 def test_odd_configs(tmp_path, entities):

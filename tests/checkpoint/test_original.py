@@ -251,6 +251,7 @@ def test_tokenizers_that_do_not_fit(tmp_path):
         read_checkpoint(folder, tokenizer=between)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", HEADS)
 def test_damage(tmp_path, case):
     metadata, state = make_original(case)

@@ -246,6 +246,7 @@ def test_disambiguation_becomes_a_linker(shared, tmp_path):
     assert "has special entities only" in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux for the processes of a session")
 def test_a_killed_convert_leaves_no_process(tmp_path):
     """The child says that it reads; then it is killed, and nothing of its session may be left."""

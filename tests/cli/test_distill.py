@@ -54,6 +54,7 @@ def lesson(output):
     return {x.stem: list(DocBin().from_disk(x).get_docs(vocab)) for x in sorted((output / "lesson").glob("*.spacy"))}
 
 
+@pytest.mark.slow
 def test_without_gold(folder, tmp_path):
     output = tmp_path / "out"
     code, text = distill(folder, output, "--paths.train", "null", "--corpora.train.path", "null")

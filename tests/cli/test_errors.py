@@ -277,6 +277,7 @@ for place, write, name in (
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_os_error(tmp_path):
     """Of safetensors and of torch.save too, which raise errors of their own; nothing is left."""
     command = [sys.executable, "-c", FULL, str(tmp_path)]

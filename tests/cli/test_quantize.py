@@ -61,6 +61,7 @@ def harm(nlp, piece_steps):
     nlp.get_pipe("luke_encoder").encoder.module.layers[0].up.scale.zero_()
 
 
+@pytest.mark.slow
 def test_what_loses_is_refused(saved, tmp_path, monkeypatch):
     monkeypatch.setattr(quantization, "quantize", harm)
     arguments = ("quantize", saved / "pipeline", tmp_path / "new", "--data", saved / "dev.spacy")

@@ -184,6 +184,7 @@ def test_found_and_gold_mentions(saved, name, metric):
     assert tune(gold_mentions=True)[metric] > found[metric] > 0
 
 
+@pytest.mark.slow
 def test_few_positives(saved, tmp_path):
     arguments = [saved / "pipeline", saved / "dev.spacy", "--output", tmp_path / "tuned", "--component"]
     for name, _, _ in TUNABLE:
@@ -209,6 +210,7 @@ def test_few_positives_are_counted_before_anything_is_predicted(saved, monkeypat
         proc.tune(examples, nlp=nlp, least=50)
 
 
+@pytest.mark.slow
 def test_none_found(saved, tmp_path):
     nlp = spacy.load(saved / "pipeline", config={"components": {"luke_ner": {"none_bias": 100.0}}})
     nlp.to_disk(tmp_path / "pipeline")

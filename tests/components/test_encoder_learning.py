@@ -26,6 +26,7 @@ from tests.components.sharing import (
 from tests.tiny import SENTENCES, make_checkpoint
 
 
+@pytest.mark.slow
 def test_learned_together(tmp_path):
     """All three by heart; the encoder is stored once."""
     nlp = make_shared()
@@ -196,6 +197,7 @@ def test_answers_are_never_stale():
     same(answers(noise(make_shared())), answers(nlp), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_entities_of_an_update_annotate_the_next_component():
     """annotating_components: relations are learned between the entities that were just found."""
     nlp = make_shared(names=["luke_ner", "luke_relation"])

@@ -71,6 +71,7 @@ def test_frozen_before_it_is_initialised(config_path):
         init_nlp(config)
 
 
+@pytest.mark.slow
 def test_exact_resume(config_path, tmp_path):
     """`spacy luke train` with a shared encoder: stopped and resumed, bit for bit the same."""
 

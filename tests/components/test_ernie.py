@@ -76,6 +76,7 @@ def test_entity_in_its_place(vectors):
     assert item.units_UK.shape == (1, 0)
 
 
+@pytest.mark.slow
 def test_learns_from_vectors_alone(vectors, tmp_path):
     """One text, and only its entity tells the type; entities of the test are new."""
     rng = np.random.default_rng(1)

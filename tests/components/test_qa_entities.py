@@ -141,6 +141,7 @@ def test_table_stays_as_it_is():
     assert not torch.equal(dense, qa.encoder.module.entities.dense.weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entity_rows", ["special", "all"])
 def test_shared_encoder(entity_rows, tmp_path):
     nlp = spacy.blank("en")

@@ -122,6 +122,7 @@ def test_luke_train_needs_no_callback(config, rates, tmp_path):
     check(rates, 6)
 
 
+@pytest.mark.slow
 def test_other_data_are_counted_anew(config, rates, tmp_path):
     """With the config that a training has saved."""
     quiet(start(config()), tmp_path / "out")
@@ -173,6 +174,7 @@ def by_hand(total_steps, warmup_steps=1):
     }
 
 
+@pytest.mark.slow
 def test_steps_epochs_and_time_left(config, tmp_path):
     text = told(config(copies=4), tmp_path)
     assert "Training: 18 steps, 3 epochs, 16 documents, evaluation every 4 steps" in text
@@ -183,6 +185,7 @@ def test_steps_epochs_and_time_left(config, tmp_path):
     assert " 7 of 18" not in text  # between two evaluations a line a minute is enough
 
 
+@pytest.mark.slow
 def test_a_file_says_how_far_training_is_between_evaluations(config, tmp_path, monkeypatch):
     monkeypatch.setattr("spacy_luke.training.loop.PAUSE", 0.0)
     text = told(config(copies=4), tmp_path)
@@ -206,6 +209,7 @@ def test_time_left(done, seconds, expected):
     assert describe_rest(TrainingPlan(101, 1.0), done, 1, seconds).endswith(f"about {expected}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [

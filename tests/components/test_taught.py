@@ -127,6 +127,7 @@ def probabilities(nlp, name):
     return np.concatenate([taught.probability_PL for _, (taught,) in teach(nlp, docs_of(nlp), [name])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "config"),
     [("luke_typer", {}), ("luke_relation", {"multi_label": True}), ("luke_relation", {"multi_label": False})],

@@ -208,6 +208,7 @@ def test_resume_after_a_kill(config_path, uninterrupted, tmp_path, during):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == PARTS  # nothing half written is left
 
 
+@pytest.mark.slow
 def test_resume_after_a_kill_between_two_renames(config_path, uninterrupted, tmp_path):
     quiet(start(config_path), tmp_path)
     for part in PARTS:

@@ -94,6 +94,7 @@ def test_labels_are_given():
         typer.initialize(lambda: none, nlp=nlp, weights=make_checkpoint)
 
 
+@pytest.mark.slow
 def test_ten_thousand_types():
     """A list of so many is learned, by the loss that is made for it; only those that hold are written."""
     nlp = spacy.blank("en")

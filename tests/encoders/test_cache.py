@@ -246,6 +246,7 @@ def test_threads_that_hold_some_of_the_same_windows(monkeypatch):
         assert shim.sharing.cache.held == really_held(shim.sharing.cache) <= shim.sharing.cache.capacity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [12, 60, 1000])
 def test_many_threads(capacity):
     """States are those of one thread, and what is counted is there, also where parameters change between calls."""

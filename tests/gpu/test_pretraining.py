@@ -91,6 +91,7 @@ def made(request, tmp_path, vectors):
 TASKS = pytest.mark.parametrize("made", ["luke", "luke pages", "ernie batch", "ernie sequence"], indirect=True)
 
 
+@pytest.mark.slow
 @TASKS
 def test_steps_are_those_of_the_cpu(made, tmp_path):
     batches, make = made
@@ -124,6 +125,7 @@ def test_waits_and_transfers(made, step_batches, tmp_path, monkeypatch):
         check_counts(gpu, waits=2 * len(reports), transfers=3 * STEPS * step_batches)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number(tmp_path, vectors):
     """It is told at the next report, by its own step and batch, and neither that step nor one after it was made."""
     batches = luke_batches(tmp_path / "shards")

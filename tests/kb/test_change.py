@@ -35,6 +35,7 @@ def vectors_of(kb):
     return {name: kb.vectors.gather(kb.vectors.rows([name])).tolist() for name in kb.entities()}
 
 
+@pytest.mark.slow
 def test_what_is_added_does_not_beat_what_is_there(tmp_path):
     """Thirty entities of one link each beside one of a million."""
     kb = london(tmp_path)

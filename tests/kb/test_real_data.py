@@ -39,6 +39,7 @@ def test_wikidata(shared, tmp_path):
     assert titles.candidates("Belgien")[0].entity == "Belgium"
 
 
+@pytest.mark.slow
 def test_a_whole_wikipedia(shared, tmp_path):
     dump = shared("data/wiki_ltg_smallwiki/smallwiki-latest-pages-articles.xml")
     built = build_kb([dump], tmp_path / "kb")

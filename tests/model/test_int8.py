@@ -252,6 +252,7 @@ def test_built_without_float(monkeypatch):
     assert torch.equal(luke_states(copy.deepcopy(empty), "one_way"), luke_states(encoder, "one_way"))
 
 
+@pytest.mark.slow
 def test_building_is_quick():
     """Shapes without numbers need nothing of torch's compiler, whose import takes longer than all else."""
     code = """

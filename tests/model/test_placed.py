@@ -42,7 +42,7 @@ def test_groups_equal_the_plain_twin(name, group):
     assert_close(run(encoder, *batch, "one_way", group), plainly(encoder, *batch, "one_way", group))
 
 
-@pytest.mark.product
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_equal_those_of_the_plain_twin(name, mode):

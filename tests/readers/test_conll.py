@@ -233,6 +233,7 @@ def test_real_files(shared, name, format, settings, counts):
     assert (len(documents), n_sentences, n_mentions) == counts
 
 
+@pytest.mark.slow
 def test_all_of_gum(shared):
     documents = [
         doc for path in sorted(shared("data/gum/sources").iterdir()) for doc in read_columns(path, format="gum")
@@ -273,6 +274,7 @@ def test_conllu_that_does_not_say_where_blanks_stood(write, misc, expected):
     assert make_column_doc(spacy.blank("xx").vocab, document).text == expected
 
 
+@pytest.mark.slow
 def test_docs_survive_a_docbin(shared):
     nlp = spacy.blank("en")
     corpus = make_column_corpus(shared("data/conll2003/eng.testb"), format="conll2003")

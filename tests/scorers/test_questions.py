@@ -119,6 +119,7 @@ def test_the_text_counts_and_not_the_place():
     assert score_cloze([example])["cloze_em"] == 1.0
 
 
+@pytest.mark.slow
 def test_on_xquad(shared):
     """Real questions; a prediction is the gold answer, one word more, or another answer of the paragraph."""
     rng = random.Random(0)

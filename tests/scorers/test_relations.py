@@ -115,6 +115,7 @@ def test_semeval_as_its_official_scorer(seed):
     )
 
 
+@pytest.mark.slow
 def test_semeval_on_the_real_key(shared):
     """All 2,717 labels, an arbitrary third of them wrong."""
     lines = shared("data/semeval2010_task8/SemEval2010_task8_testing_keys/TEST_FILE_FULL.TXT").read_text().splitlines()

@@ -38,6 +38,7 @@ def die(number):
     os._exit(9)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_told_in_words():
     with pytest.raises(ValueError, match="3 processes of this machine that worked on one died: it ended with "):
         list(Engine(workers=2).run(die, range(3)))

@@ -86,6 +86,7 @@ class Worn:
         return task + 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_worn_is_replaced(log):
     found = list(run_in_processes(Worn, log, pulling(range(5)), workers=1))
     assert found == [(i, i + 1) for i in range(5)]
@@ -119,6 +120,7 @@ def test_deaths_are_told_and_the_worker_replaced(log):
     assert len(Path(log).read_text(encoding="utf8").splitlines()) == 3
 
 
+@pytest.mark.slow
 def test_errors_come_up_and_nobody_is_left(log):
     with pytest.raises(ValueError, match="Expected a number from 0, but got -1"):
         list(run_in_processes(start_squares, log, pulling([1, -1, 2]), workers=1))

@@ -66,6 +66,7 @@ def test_docs_have_all(pipeline, lines, tmp_path, plain):
         assert [x.label for x in get_relations(doc)] == [x.label for x in one.relations]
 
 
+@pytest.mark.slow
 def test_docs_of_a_run_are_the_input_of_another(pipeline, lines, tmp_path, plain):
     """With their ids and words."""
     apply_pipeline(pipeline, find(lines), tmp_path / "docs", settings("spacy"))

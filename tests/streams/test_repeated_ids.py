@@ -37,6 +37,7 @@ def test_they_are_counted_and_all_texts_are_there(pipeline, files, tmp_path):
     assert tree(tmp_path / "out") == before
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_counts_what_was_there(pipeline, files, tmp_path):
     def stop(state):
         if state.parts > 5:
@@ -52,6 +53,7 @@ def test_a_run_that_goes_on_counts_what_was_there(pipeline, files, tmp_path):
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_graph_says_what_to_do(pipeline, files, tmp_path):
     apply_pipeline(pipeline, find(*files), tmp_path / "out", SMALL)
     with pytest.raises(ValueError, match=r"Two documents that differ have the id '0'.* --id-field that no record has"):

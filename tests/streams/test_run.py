@@ -154,6 +154,7 @@ def test_a_document_that_fails_costs_no_other(pipeline, tmp_path):
     assert sum(x["failed"] for x in parts.parts) == 6
 
 
+@pytest.mark.slow
 def test_longer_texts_where_they_are_wanted(pipeline, lines, tmp_path):
     longest = max(len(json.loads(x)["text"]) for x in lines.read_text("utf8").splitlines())
     short = replace(SMALL, max_length=longest - 1)
@@ -212,6 +213,7 @@ class DyingEngine:
                 yield task, Death("it was ended by SIGKILL")
 
 
+@pytest.mark.slow
 def test_a_document_that_kills_workers_costs_no_other(pipeline, tmp_path, monkeypatch):
     texts = [f"{SENTENCES[i % 4]} {'Poison' * (i in (5, 17, 18))}" for i in range(40)]
     path = tmp_path / "texts.jsonl"
@@ -255,6 +257,7 @@ def test_an_error_of_a_component_is_told_of_each_document(pipeline, lines, tmp_p
     assert 5 < len(with_it) < 25
 
 
+@pytest.mark.slow
 def test_workers_whose_vocabulary_has_grown_are_replaced(pipeline, lines, tmp_path, monkeypatch):
     apply_pipeline(pipeline, find(lines), tmp_path / "one", SMALL)
     monkeypatch.setattr("spacy_luke.streams.annotating.MOST_LEXEMES", 0)

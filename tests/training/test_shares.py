@@ -89,6 +89,7 @@ def largest(ones, others):
     return max(float(abs(x - y).max()) for x, y in zip(ones, others, strict=True) if x.size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["luke", *(pytest.param(x, marks=pytest.mark.slow) for x in ("listeners", "linker", "ernie", "transitions"))],

@@ -182,6 +182,7 @@ def test_bad_settings(settings, message):
         spacy.blank("en").add_pipe("luke_linker", config=settings)
 
 
+@pytest.mark.slow
 def test_more_candidates_and_mentions_than_fit(store):
     """10,000 candidates, priors that sum to more than one, more mentions than a window takes, one longer than a
     window."""

@@ -39,6 +39,7 @@ def with_nil_score(linker, score):
     nil.bias.data.fill_(score)
 
 
+@pytest.mark.slow
 def test_one_candidate_can_be_nil(store):
     """Learned by heart: the same name with its only candidate is the entity in one text and NIL in the other."""
     nlp, linker = make_linker(store, nil=True, inference="local")

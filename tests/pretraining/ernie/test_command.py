@@ -97,6 +97,7 @@ def whole(folder):
     return folder / "whole"
 
 
+@pytest.mark.slow
 def test_it_learns(whole):
     """Entities of held-out text: far above chance, since the vectors of those that were kept show through."""
     *_, last = reports(whole)
@@ -209,6 +210,7 @@ def write_without_dropout(path):
     write_ernie(replace(started, config=replace(started.config, dropout=0.0, attention_dropout=0.0)), path)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_compiled_layers_that_are_computed_twice(folder, tmp_path, monkeypatch):
     """They learn what plain ones do, also after a stop. The graphs are run as they are, without a compiler of C++."""
@@ -235,6 +237,7 @@ def train_one_of_two(config, output):
     return checkpoint is not None, source.counts["instances"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parallel", "pieces"),
     [("ddp", 100), *(pytest.param(parallel, None, marks=pytest.mark.slow) for parallel in ("ddp", "fsdp"))],

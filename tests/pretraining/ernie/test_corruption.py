@@ -91,6 +91,7 @@ def make_instance(entities):
 ROWS = st.lists(st.integers(-1, 6), max_size=8).map(lambda rows: [-1, *rows])
 
 
+@pytest.mark.slow
 @given(st.lists(ROWS, min_size=1, max_size=5), st.integers(0, 99))
 def test_candidates_and_labels(make_vectors, entities, seed):
     """Whatever is drawn: the gold candidate is the entity before, and what is fed is the entity after."""

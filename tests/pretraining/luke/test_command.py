@@ -40,6 +40,7 @@ from tests.sealing import change_manifest
 from tests.tiny import make_checkpoint
 
 
+@pytest.mark.slow
 def test_it_learns(whole):
     """Each entity is told by two pieces of its own."""
     first, *_, last = reports(whole / "all")

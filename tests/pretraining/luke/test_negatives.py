@@ -32,7 +32,7 @@ def sampled_loss(head, states, table, gold, sampler, seed):
     return summed_cross_entropy(logits, torch.zeros_like(gold))[0], logits
 
 
-@pytest.mark.product
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("batch_entities", [True, False])
 @torch.no_grad()

@@ -50,6 +50,7 @@ def test_resume_after_the_end_changes_nothing(whole, folder):
     assert state(whole) == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_state(whole, folder, tmp_path, monkeypatch):
     saved, real = [], torch.save
 

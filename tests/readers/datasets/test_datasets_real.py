@@ -26,6 +26,7 @@ def labels(docs):
     return Counter(row[4] for doc in docs for row in get_rows(doc, "luke_relations"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "n_bare", "people"), [
     pytest.param("train", 354, 824, marks=pytest.mark.slow), ("dev", 386, 759), ("test", 400, 759)])  # fmt: skip
 def test_open_entity(shared, part, n_bare, people):
@@ -50,6 +51,7 @@ def test_ufet(shared):
     assert all(doc.has_unknown_spaces for doc in docs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "n_other"),
     [
@@ -67,6 +69,7 @@ def test_semeval2010(shared, name, n, n_other):
     assert all(len(get_rows(doc, "luke_pairs")) == 1 for doc in docs)
 
 
+@pytest.mark.slow
 def test_semeval2010_keeps_the_sentences(shared):
     docs, _ = read(shared(SEMEVAL + "testing_keys/TEST_FILE_FULL.TXT"), "semeval2010")
     lines = shared(SEMEVAL + "testing/TEST_FILE.txt").read_text(encoding="utf8").splitlines()
@@ -127,6 +130,7 @@ def test_docred(shared):
         assert {tuple(row) for row in get_rows(first, "luke_relations")} <= rows
 
 
+@pytest.mark.slow
 def test_docred_parts(shared):
     path = shared("data/redocred/dev_revised.json")
     records = list(read_dataset(path, format="docred"))
@@ -142,6 +146,7 @@ def test_knowledge_net(shared):
     assert counts["notes: properties of which a passage states nothing"] == 2504
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "n_relations"),
     [pytest.param("val_wiki", 11200, 16, marks=pytest.mark.slow),
@@ -162,6 +167,7 @@ def test_fewrel_names(shared):
     assert {span.kb_id_ for span in first.spans["sc"]} == {"Q5034838", "Q1497"}
 
 
+@pytest.mark.slow
 def test_xquad(shared):
     docs, _ = read(shared("data/xquad_en/xquad.en.json"), "squad")
     questions = [question for doc in docs for question in get_rows(doc, "luke_questions")]

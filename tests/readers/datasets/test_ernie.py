@@ -141,6 +141,7 @@ def test_given_entities_are_input(read, tmp_path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "n"), [
     pytest.param("train", 4594, marks=pytest.mark.slow), pytest.param("dev", 4546, marks=pytest.mark.slow), ("test", 4688)])  # fmt: skip  # noqa: E501
 def test_open_entity_has_all_its_entities(shared, part, n):

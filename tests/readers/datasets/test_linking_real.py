@@ -33,6 +33,7 @@ def read_aida(shared, part, **settings):
     return read(shared(f"data/conll2003/eng.{part}"), "aida", links=titles, **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "n_docs", "known", "nil"), [
         pytest.param("train", 946, 18541, 4855, marks=pytest.mark.slow), ("testa", 216, 4791, 1126), ("testb", 231, 4485, 1131)]  # noqa: E501
@@ -49,6 +50,7 @@ def test_aida(shared, part, n_docs, known, nil):
     assert sum(mention.label != "ENTITY" for mention in mentions) / len(mentions) > 0.994
 
 
+@pytest.mark.slow
 def test_aida_testb_has_the_places_of_zelda(shared):
     docs, _ = read_aida(shared, "testb")
     items = [item for _, item in read_json_lines(shared("data/ed_zelda/test_aida-b.jsonl"))]
@@ -146,6 +148,7 @@ def test_elevant(shared, name, n_docs, known, nil, left_out):
     assert labels == known + nil + left_out + notes.get("equal labels counted once", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_docs", "known", "nil"), [("RSS-500_wd", 500, 588, 414), ("istex_test", 250, 670, 0), ("istex_train", 750, 2073, 0)]  # noqa: E501
 )  # fmt: skip
