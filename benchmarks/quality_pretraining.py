@@ -13,7 +13,6 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -240,7 +239,7 @@ def run_typing(options: argparse.Namespace, encoder: Path) -> dict[str, Any]:
 
     from spacy_luke.bridge.optimizer import make_adamw
 
-    task, system, size = replace(quality_tasks.TASKS["open_entity"], test=1000), quality_tasks.SYSTEMS["luke"], 16
+    task, system, size = quality_tasks.TASKS["open_entity"], quality_tasks.SYSTEMS["luke"], 16
     options.dev = False
     nlp = quality_tasks.build("open_entity", system, tokens="pair")
     train, test = quality_tasks.read_parts(nlp, task, options)
