@@ -84,13 +84,14 @@ def main() -> None:
         before: dict[str, dict[str, NDArray[np.float64]]] = {scored: {} for scored in SCORED}
         for system, settings in systems.items():
             nodes = find_nodes(one, settings)
-            path = f"fact_clusters/{name}-{system}.jsonl".replace(",", "").replace(" ", "_")
+            path = f"fact_clusters/{name}-{system}.jsonl"
             kept = keep(path, answers_of_nodes(one, nodes)) if options.part == "test" else None
             for scored in SCORED:
                 mentions = [Clustered(x[0], title, nodes[x]) for x, title in one.gold.items()]
                 mentions = [x for x in mentions if scored == "all" or x.gold not in known]
-                line = {"set": name, "system": system, "scored": scored, "mentions": len(mentions), **score(mentions)}
                 cubed = by_document(mentions)
+                line = {"set": name, "system": system, "scored": scored, "mentions": len(mentions)}
+                line |= score(mentions, cubed)
                 line["above"] = {other: compare(x, cubed)[:3] for other, x in before[scored].items()}
                 before[scored][system] = cubed
                 results.append(line | {"predictions": kept})
@@ -164,12 +165,13 @@ def answers_of_nodes(one: GoldSet, nodes: Mapping[Place, str]) -> list[Answers]:
     return list(answers.values())
 
 
-def score(mentions: Sequence[Clustered]) -> dict[str, float]:
-    """Precision, recall and F1, in percent: of pairs of mentions, and B-cubed (Bagga and Baldwin, 1998)."""
+def score(mentions: Sequence[Clustered], cubed_D3: NDArray[np.float64]) -> dict[str, float]:
+    """Precision, recall and F1, in percent: of pairs of mentions, and B-cubed (Bagga and Baldwin, 1998), of which
+    `by_document` has the sums."""
     found, gold, both = count_sizes(mentions)
     right = _pairs(both)
     pairs = right / max(_pairs(found), 1), right / max(_pairs(gold), 1)
-    precision, recall, number = by_document(mentions).sum(0).tolist()
+    precision, recall, number = cubed_D3.sum(0).tolist()
     scores = {}
     for name, (p, r) in (("pairs", pairs), ("b3", (precision / number, recall / number))):
         scores |= {f"{name}_{x}": round(100 * y, 1) for x, y in zip("prf", (p, r, 2 * p * r / (p + r)))}

@@ -57,11 +57,7 @@ def keep_links(
 ) -> str | None:
     """The path of the predictions of a line of results; None of a smoke run."""
     name = f"{part}-{name_of_system(line['system'], line['settings'])}-{way}-{line['seed']}"
-    return (
-        None
-        if line["settings"]["limit"]
-        else keep(f"{folder}/{name.replace(',', '').replace(' ', '_')}.jsonl", answers)
-    )
+    return None if line["settings"]["limit"] else keep(f"{folder}/{name}.jsonl", answers)
 
 
 def name_of_system(system: str, settings: dict[str, Any]) -> str:

@@ -282,7 +282,7 @@ def describe(
 ) -> dict[str, Any]:
     """A line of results, with the path of what was chosen; None of a smoke run."""
     path = "linking_coherence/" + "-".join(x for x in names.values() if x) + ".jsonl"
-    kept = None if limit else keep(path.replace(",", "").replace(" ", "_"), answers_of(texts, chosen))
+    kept = None if limit else keep(path, answers_of(texts, chosen))
     return {**summarise(texts, chosen, alone), **names, "predictions": kept}
 
 

@@ -123,8 +123,7 @@ def answers_of(
 
 def keep_answers(name: str, way: str, answers: Sequence[Answers], options: argparse.Namespace) -> str | None:
     """The path; None of a smoke run."""
-    path = f"linking_search/{name}-{way}.jsonl".replace(",", "").replace(" ", "_")
-    return None if options.limit else keep(path, answers)
+    return None if options.limit else keep(f"linking_search/{name}-{way}.jsonl", answers)
 
 
 def search_all(kb: Any, encoder: Any, texts: Sequence[str]) -> dict[str, dict[str, set[int]]]:

@@ -71,8 +71,9 @@ def answers_of_ents(examples: Sequence[Any]) -> list[Answers]:
 
 
 def keep(path: str, answers: Sequence[Answers], *, folder: Path | None = None) -> str:
-    """Write the answers of a run. path: inside the folder, results/predictions. RETURNS: the path, for the line of
-    results."""
+    """Write the answers of a run. path: inside the folder, results/predictions; without its commas, and with "_" for
+    blanks. RETURNS: the path as written, for the line of results."""
+    path = path.replace(",", "").replace(" ", "_")
     file = (folder or FOLDER) / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in answers), encoding="utf8")

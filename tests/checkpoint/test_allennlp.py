@@ -208,7 +208,7 @@ ENCODER = {"all": ("typing", "squad"), "head": ("relation", "ner")}  # where eve
     ("case", "of"),
     [
         *((case, of) for of, cases in ENCODER.items() for case in cases),
-        *(pytest.param(case, "all", marks=pytest.mark.slow) for case in ENCODER["head"]),
+        *((case, "all") for case in ENCODER["head"]),
     ],
 )
 def test_damage(tmp_path, case, of):

@@ -109,7 +109,7 @@ linux = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limit
 
 @pytest.mark.slow
 @linux
-@pytest.mark.parametrize("entities", ["all", pytest.param("special", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("entities", ["all", "special"])
 def test_odd_configs(tmp_path, entities):
     data, tensors = make_small_luke(architectures=["LukeForEntitySpanClassification"])
     tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("luke.")}

@@ -221,8 +221,8 @@ def test_time_left(done, seconds, expected):
         ),
         (by_hand(18), None),
         (0.001, None),
-        pytest.param(by_hand(19), None, marks=pytest.mark.slow),
-        pytest.param({"@schedules": "constant.v1", "rate": 0.001}, None, marks=pytest.mark.slow),
+        (by_hand(19), None),
+        ({"@schedules": "constant.v1", "rate": 0.001}, None),
     ],
     ids=str,
 )

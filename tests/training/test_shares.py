@@ -90,10 +90,7 @@ def largest(ones, others):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    ["luke", *(pytest.param(x, marks=pytest.mark.slow) for x in ("listeners", "linker", "ernie", "transitions"))],
-)
+@pytest.mark.parametrize("name", ["luke", "listeners", "linker", "ernie", "transitions"])
 def test_two_processes_learn_as_one(name, tmp_path):
     accumulate = 2 if name == "ernie" else 1
     (tmp_path / "0").mkdir()

@@ -238,10 +238,7 @@ def train_one_of_two(config, output):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("parallel", "pieces"),
-    [("ddp", 100), *(pytest.param(parallel, None, marks=pytest.mark.slow) for parallel in ("ddp", "fsdp"))],
-)
+@pytest.mark.parametrize(("parallel", "pieces"), [("ddp", 100), ("ddp", None), ("fsdp", None)])
 def test_two_processes_are_one(folder, tmp_path, parallel, pieces):
     """A batch in each of two is two batches of one, and the settings are the same. They are stopped, and one goes on.
     pieces: batches have as many instances as fit."""

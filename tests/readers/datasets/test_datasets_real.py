@@ -28,7 +28,7 @@ def labels(docs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("part", "n_bare", "people"), [
-    pytest.param("train", 354, 824, marks=pytest.mark.slow), ("dev", 386, 759), ("test", 400, 759)])  # fmt: skip
+    ("train", 354, 824), ("dev", 386, 759), ("test", 400, 759)])  # fmt: skip
 def test_open_entity(shared, part, n_bare, people):
     path = shared(f"data/open_entity_ernie/{part}.json")
     docs, _ = read(path, "open_entity", text="paper")
@@ -55,7 +55,7 @@ def test_ufet(shared):
 @pytest.mark.parametrize(
     ("name", "n", "n_other"),
     [
-        pytest.param("training/TRAIN_FILE.TXT", 8000, 1410, marks=pytest.mark.slow),
+        ("training/TRAIN_FILE.TXT", 8000, 1410),
         ("testing_keys/TEST_FILE_FULL.TXT", 2717, 454),
     ],
 )
@@ -149,9 +149,8 @@ def test_knowledge_net(shared):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "n_relations"),
-    [pytest.param("val_wiki", 11200, 16, marks=pytest.mark.slow),
-     pytest.param("resplit_mgfte/test", 10500, 15, marks=pytest.mark.slow), ("val_nyt", 2500, 25), ("val_pubmed", 1000, 10),  # noqa: E501
-     pytest.param("val_semeval", 8851, 17, marks=pytest.mark.slow)],
+    [("val_wiki", 11200, 16), ("resplit_mgfte/test", 10500, 15), ("val_nyt", 2500, 25), ("val_pubmed", 1000, 10),
+     ("val_semeval", 8851, 17)],
 )  # fmt: skip
 def test_fewrel(shared, name, n, n_relations):
     docs, _ = read(shared(f"data/fewrel/{name}.json"), "fewrel", spans_key="sc")

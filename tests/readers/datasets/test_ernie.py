@@ -142,8 +142,7 @@ def test_given_entities_are_input(read, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "n"), [
-    pytest.param("train", 4594, marks=pytest.mark.slow), pytest.param("dev", 4546, marks=pytest.mark.slow), ("test", 4688)])  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize(("part", "n"), [("train", 4594), ("dev", 4546), ("test", 4688)])
 def test_open_entity_has_all_its_entities(shared, part, n):
     path = shared(f"data/open_entity_ernie/{part}.json")
     items = json.loads(path.read_text(encoding="utf8"))

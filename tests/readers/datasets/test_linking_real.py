@@ -36,7 +36,7 @@ def read_aida(shared, part, **settings):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "n_docs", "known", "nil"), [
-        pytest.param("train", 946, 18541, 4855, marks=pytest.mark.slow), ("testa", 216, 4791, 1126), ("testb", 231, 4485, 1131)]  # noqa: E501
+        ("train", 946, 18541, 4855), ("testa", 216, 4791, 1126), ("testb", 231, 4485, 1131)]
 )  # fmt: skip
 def test_aida(shared, part, n_docs, known, nil):
     titles = shared(f"data/ed_wned/aida-{part}/aida-{part}.xml")
