@@ -68,7 +68,7 @@ def fuzzy_names(kb: Searched, text: str) -> Iterator[str]:
         return
     for other in sorted(_slips(letters)):
         for segment in kb.segments:
-            yield from segment.loose_names(other)
+            yield from (name for name in segment.loose_names(other) if loose_form_of(name) != letters)
 
 
 def nearest_entities(kb: Searched, vector_S: np.ndarray, *, top: int) -> list[tuple[int, float]]:
@@ -112,7 +112,8 @@ def _slips(letters: str) -> set[str]:
 
 def _alphabet(letters: str) -> list[str]:
     """Letters that may stand in the place of one of these: Latin ones, digits, and those of their own alphabets. Of
-    scripts with thousands of signs none but these."""
+    scripts with thousands of signs none but these, and none that its loose form has not ("ŀ" is read as "l")."""
     starts = {ord(letter) // _BLOCK_LETTERS * _BLOCK_LETTERS for letter in letters if ord(letter) in _SCRIPTS}
     further = (chr(code) for start in starts for code in range(start, start + _BLOCK_LETTERS))
-    return sorted({*_LETTERS, *_MARKED, *letters, *(x for x in further if x.isalpha() and x == x.casefold())})
+    found = {*_LETTERS, *_MARKED, *letters, *(x for x in further if x.isalpha())}
+    return sorted(x for x in found if loose_form_of(x) == x)

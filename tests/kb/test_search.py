@@ -27,6 +27,14 @@ def test_one_slip(kb, text):
     assert found(kb, kb.search(text))[0][0] == "Japan"
 
 
+@pytest.mark.parametrize("text", ["England", "ENG-LAND", "ſilesia", "Q\u0323\u0307abc", "Ｔｏｋｙｏ", "Ελλάς", "İzmir"])
+def test_a_name_is_no_slip_of_itself(tmp_path, text):
+    """Letters that are read as others, such as l with a dot, and marks in another order, make no slip."""
+    kb = build_kb([write_entities(tmp_path / "e.jsonl", [{"id": "Q1", "names": [text]}])], tmp_path / "kb").kb
+    assert list(fuzzy_names(kb, text)) == []
+    assert list(fuzzy_names(kb, text + "x")) == [kb.find_name(text)]
+
+
 @pytest.mark.parametrize("text", ["Jpn", "Jaooan", "", "..."])
 def test_two_slips_and_short_texts_find_nothing(kb, text):
     assert list(fuzzy_names(kb, text)) == []
