@@ -7,7 +7,7 @@
 # make browser               the tests of pages in Chromium; playwright and axe-core are fetched once
 # make recipes               the recipes of the docs, with the packages that they are for, in .venv-recipes
 # make engines               the tests of Ray, Spark and Parquet, with these packages, in .venv-engines
-# make test-slow             the tests that need minutes or gigabytes, and further combinations of parameters; not the browser's
+# make test-slow             the tests that need minutes or gigabytes, further combinations and examples; not the browser's
 # make harness               random documents, kills, bad bytes, full disks, threads: an hour on two cores
 # make test-matrix           the quick tests with transformers 5, with 4.53 (and spacy-transformers), and without
 # make lock                  write the lock files anew, with the newest versions
@@ -109,7 +109,7 @@ docs: .venv-docs/.done
 	@echo "Open $(SITE)/index.html in a browser"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python $(PYTEST) -m slow --ignore tests/pages
+	$(BIN)/python $(PYTEST) -m "slow or hypothesis" --hypothesis-profile whole --ignore tests/pages
 
 # Chromium is looked for in PATH (apt-get install chromium); axe-core is on npm.
 browser: $(VENV)/.dev

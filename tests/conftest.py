@@ -1,3 +1,4 @@
+import gc
 import os
 import time
 from collections import defaultdict
@@ -5,15 +6,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from spacy.util import fix_random_seed
 
 from tests.products import beyond_each_value
 from tests.quick_english import make_quick
 
 # A machine under load is slow: no example fails for its time. What an example may cost is what its test's counts allow.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+# Examples are the same each time; `make test-slow` asks more of them.
+SAME = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.register_profile("quick", SAME, max_examples=30)
+settings.register_profile("whole", SAME, max_examples=250)
+settings.load_profile("quick")
 
 # Tiny models: threads that wait for one another on a busy machine take forty times as long. And sums are the same.
 torch.set_num_threads(1)
@@ -37,6 +41,11 @@ def pytest_collection_modifyitems(items):
             combinations[item].add_marker(pytest.mark.slow)
     if UNTIL is not None and items:  # each run begins elsewhere: there is no time for others
         items[:] = items[UNTIL % len(items) :] + items[: UNTIL % len(items)]
+
+
+def pytest_collection_finish():
+    """The garbage collector, a twentieth of the tests' time, need not look through what collection has made."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -108,7 +108,9 @@ def test_what_the_papers_tables_are_made_of_begins_as_the_references():
     assert with_prior <= UNCORRECTED
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow) if n > 500_000 else x for x, (n, _) in PUBLISHED.items()]
+)
 def test_published_numbers_of_steps(name):
     """Of Examples of the original data as many as they have: what was counted by hand before, or in the papers'
     code."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import spacy
 import srsly
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
@@ -127,7 +127,6 @@ SAME = {
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_right_or_refused(data):
     words = []

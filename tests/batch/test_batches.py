@@ -5,14 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.batch.batches import SpanItem, batch_items, make_batch, split_spans
 from spacy_luke.batch.windows import enumerate_spans, plan_windows
 from tests.batch.documents import documents
-
-FIXED = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 def items_of(owner, document, *, budget=1000, gold=False):
@@ -53,7 +51,6 @@ def expected_spans(texts, gold):
     return found
 
 
-@FIXED
 @given(st.lists(documents(), max_size=4), st.sampled_from([1, 40, 200]), st.sampled_from([1, 2, 32]), st.booleans())
 def test_batches_lose_nothing(texts, size, buffer, gold):
     items = all_items(texts, gold=gold)
@@ -70,7 +67,6 @@ def test_batches_lose_nothing(texts, size, buffer, gold):
         assert batch.budget_B.tolist() == [item.budget for item in batch.items]
 
 
-@FIXED
 @given(documents(), st.sampled_from([1, 5, 128]))
 def test_passes_of_a_window_join_to_the_whole(document, most):
     """Items of one window, cut by `split_spans`, hold all of its spans."""

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.batch.batches import batch_items
 from spacy_luke.batch.entities import EntityItem, make_entity_batch
-
-FIXED = settings(derandomize=True, deadline=None, max_examples=200)
 
 
 @st.composite
@@ -61,7 +59,6 @@ def told_by(batch):
 
 
 @pytest.mark.parametrize("gold", ["none", "classes", "labels"])
-@FIXED
 @given(data=st.data(), size=st.sampled_from([1, 15, 40, 1000]), group=st.sampled_from([1, 2]))
 def test_batches_lose_nothing(gold, data, size, group):
     made = data.draw(items(gold=gold, group=group))

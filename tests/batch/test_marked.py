@@ -4,13 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.batch.marked import mark_window
 from spacy_luke.text.segments import CutText
 
-FIXED = settings(derandomize=True, deadline=None, max_examples=400)
 MARKERS = [1, 2, 3]
 
 
@@ -91,7 +90,6 @@ def check(size, edges, *, room, limit=None, markers=()):
 spans = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted).map(tuple)
 
 
-@FIXED
 @given(
     size=st.integers(30, 60),
     edges=st.lists(spans, min_size=1, max_size=3),
@@ -104,7 +102,6 @@ def test_any_mentions(size, edges, room, limit, is_marked):
     check(size, edges, room=room, limit=limit, markers=MARKERS if is_marked else ())
 
 
-@FIXED
 @given(st.integers(0, 40), st.integers(1, 6), st.integers(0, 40), st.integers(1, 6), st.integers(6, 30), st.booleans())
 def test_mentions_far_apart(before, own, between, other, room, swap):
     """Two stretches: both mentions, nothing read twice, and the window as full as it can be."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.batch.passages import PassageItem, best_context, best_spans, make_frame, stride_windows
@@ -19,7 +19,6 @@ def plain_context(windows, piece):
     return best[1]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 90), st.integers(1, 40), st.integers(1, 40))
 def test_windows(total, room, stride):
     windows = stride_windows(total, room=room, stride=stride)
@@ -49,7 +48,6 @@ def plain_spans(item, logits, *, max_pieces, beam=None):
     }
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 4), st.integers(1, 6), st.integers(0, 10**6))
 def test_best_spans(length, offset, max_pieces, seed):
     random = np.random.default_rng(seed)

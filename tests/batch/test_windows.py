@@ -5,13 +5,12 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.batch.windows import Document, WindowPlan, budgets, enumerate_spans, place_spans, plan_windows
 from tests.batch.documents import documents, make_document, rows, simple_document
 
-FIXED = settings(derandomize=True, deadline=None, max_examples=250)
 ROOMS = st.sampled_from([(4, 1), (5, 2), (8, 3), (9, 8), (16, 6), (40, 10), (500, 100)])  # room, overlap
 LIMITS = st.sampled_from([None, 1, 2, 3, 8])
 PLANS = st.sampled_from([("document", False), ("document", True), ("sentence", False), ("sentence", True)])
@@ -120,7 +119,6 @@ def test_a_sentence_in_the_middle_has_the_odd_piece_before_it():
 # ---- any document
 
 
-@FIXED
 @given(documents(), ROOMS, PLANS)
 def test_cores_divide_the_pieces(document, sizes, kind):
     room, overlap = sizes
@@ -134,7 +132,6 @@ def test_cores_divide_the_pieces(document, sizes, kind):
         assert end - start <= room
 
 
-@FIXED
 @given(documents(), ROOMS)
 def test_document_context_fills_the_window(document, sizes):
     room, _ = sizes
@@ -143,7 +140,6 @@ def test_document_context_fills_the_window(document, sizes):
         assert end - start == min(room, total)
 
 
-@FIXED
 @given(documents(shares=st.just(False)), ROOMS)
 def test_shared_windows_have_whole_sentences(document, sizes):
     """Around a core other sentences are whole; of a sentence that is cut, what fits."""
@@ -160,7 +156,6 @@ def test_context_is_whole_sentences():
     assert table(windows) == [(0, 12, 0, 4), (0, 12, 4, 8), (4, 16, 8, 12), (4, 16, 12, 16)]
 
 
-@FIXED
 @given(documents(shares=st.just(False)), ROOMS, st.booleans())
 def test_sentence_context_has_no_other_sentence(document, sizes, share):
     first, last = document.pieces.first_W, document.pieces.last_W
@@ -175,7 +170,6 @@ def starts_of(document: Document) -> np.ndarray:
     return np.diff(document.sentence_W, prepend=-1) > 0
 
 
-@FIXED
 @given(documents(shares=st.just(False)), ROOMS)
 def test_shared_windows_leave_room_for_context(document, sizes):
     """One window where the document fits; else cores of at most room - overlap pieces, but for a single sentence that
@@ -191,7 +185,6 @@ def test_shared_windows_leave_room_for_context(document, sizes):
             assert not begins & set(range(core_start + 1, core_end))
 
 
-@FIXED
 @given(documents(), ROOMS, PLANS, LIMITS, LIMITS)
 def test_spans_equal_a_plain_loop(document, sizes, kind, most_pieces, most_words):
     windows = plan(document, sizes, kind)
@@ -204,7 +197,6 @@ def test_spans_equal_a_plain_loop(document, sizes, kind, most_pieces, most_words
         assert ids.tolist() == own.tolist()
 
 
-@FIXED
 @given(documents(shares=st.just(False)), ROOMS, PLANS)
 def test_no_short_span_is_lost(document, sizes, kind):
     """Half the overlap, and one piece more, fits behind every beginning, wherever long sentences are cut."""
@@ -215,7 +207,6 @@ def test_no_short_span_is_lost(document, sizes, kind):
     assert {(a, b) for a, b, *_ in rows(enumerate_spans(document, windows, max_pieces=longest))} == expected
 
 
-@FIXED
 @given(documents(), ROOMS, PLANS, LIMITS, st.integers(1, 4))
 def test_blocks_of_windows_join_to_the_whole(document, sizes, kind, most_pieces, block):
     windows = plan(document, sizes, kind)
@@ -229,7 +220,6 @@ def test_blocks_of_windows_join_to_the_whole(document, sizes, kind, most_pieces,
     assert joined == rows(enumerate_spans(document, windows, max_pieces=most_pieces))
 
 
-@FIXED
 @given(documents(begins=st.just(False)), ROOMS, PLANS, st.randoms(use_true_random=False))
 def test_placed_spans(document, sizes, kind, chosen):
     """Without sentence boundaries, all pairs of words given in any order, some twice: those that can be encoded are
@@ -247,7 +237,6 @@ def test_placed_spans(document, sizes, kind, chosen):
     assert [tuple(x) for x in rest.tolist()] == sorted(set(given) - {row[:2] for row in fitting})
 
 
-@FIXED
 @given(documents(), ROOMS, PLANS, st.sampled_from([0.01, 0.5, 1.0, 2.5]))
 def test_budgets(document, sizes, kind, rate):
     windows = plan(document, sizes, kind)

@@ -1,7 +1,7 @@
 """Where the pieces of words stand in windows, against a plain loop."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.batch.windows import plan_windows
@@ -23,7 +23,6 @@ def read(document, windows):
 
 
 @given(documents(), ROOMS)
-@settings(derandomize=True, deadline=None, max_examples=250)
 def test_every_word_has_its_pieces_in_order(document, sizes):
     windows = plan_windows(document, room=sizes[0], overlap=sizes[1], context="document", share=True)
     found = read(document, windows)
@@ -33,7 +32,6 @@ def test_every_word_has_its_pieces_in_order(document, sizes):
 
 
 @given(documents(), ROOMS)
-@settings(derandomize=True, deadline=None, max_examples=250)
 def test_a_word_stands_in_the_window_whose_core_holds_its_first_piece(document, sizes):
     windows = plan_windows(document, room=sizes[0], overlap=sizes[1], context="document", share=True)
     places = place_words(document, windows)

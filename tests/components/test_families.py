@@ -102,6 +102,7 @@ def test_saved_and_loaded(made, tmp_path):
     assert predict(spacy.load(tmp_path), batch_size=3) == expected
 
 
+@pytest.mark.slow
 def test_bfloat16_is_near(made):
     nlp, _, _, expected = made
     nodes = [x.encoder_node for _, x in nlp.pipeline if hasattr(x, "own_shims")]
@@ -117,6 +118,7 @@ def test_bfloat16_is_near(made):
     assert sum(abs(a - b) for a, b in both) / len(both) < 0.1
 
 
+@pytest.mark.slow
 def test_int8_predicts(made):
     nlp, _, _, expected = made
     nlp = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import spacy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 
@@ -116,7 +116,6 @@ def test_nonsense_is_lost_not_dropped(alignment):
         align_known(doc, [], alignment="pieces")
 
 
-@settings(deadline=None)
 @given(
     st.text(alphabet="aB(-.,東😀é \u0301\u200b\t\n", max_size=30),
     st.lists(st.tuples(st.integers(-2, 32), st.integers(-2, 32)), max_size=6),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.corpus.examples import ExampleMaker, ExampleSettings, single_blanks
@@ -207,7 +207,6 @@ def paragraphs(draw):
     return Paragraph("A", text, spans, draw(st.booleans()))
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(paragraphs(), max_size=4),
     st.sampled_from([WORDPIECE, BPE]),

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from thinc.api import Adam
 
@@ -20,7 +20,6 @@ from spacy_luke.model.config import LukeConfig
 from spacy_luke.model.luke import Windows
 from tests.threads import in_threads
 
-FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 CONFIG = LukeConfig(30, 3, hidden_size=16, num_layers=2, num_heads=2, intermediate_size=20, entity_size=4)
 
 
@@ -65,7 +64,6 @@ def really_held(cache):
     return sum({x.data_ptr(): x.nbytes() for x in storages}.values()) // (5 * 16 * 4)
 
 
-@FIXED
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), max_size=6), st.sampled_from([0, 6, 13, 30, 999]))
 def test_equal_to_encoding_anew(calls, capacity):
     """Windows that were held, are new, stand twice in one call, or are forgotten in the very call that asks for

@@ -55,7 +55,7 @@ def test_adding_is_as_building_at_once(tmp_path_factory):
     row = st.tuples(st.sampled_from("abcdef"), st.sampled_from("XYZ"), st.integers(1, 50))
 
     @given(st.lists(st.lists(row, min_size=1, max_size=4), min_size=2, max_size=6))
-    @settings(max_examples=8, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=8, phases=[Phase.generate])
     def check(parts):
         folder = tmp_path_factory.mktemp("kb")
 

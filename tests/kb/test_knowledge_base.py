@@ -192,7 +192,7 @@ def test_what_is_there_cannot_be_added(kb, tmp_path):
 
 def test_as_plain_dicts(tmp_path_factory):
     @given(st.dictionaries(st.tuples(TEXT, st.sampled_from(["X", "Y", "Zé", "X y"])), st.integers(1, 5), min_size=1))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     def check(pairs):
         from spacy_luke.text.forms import key_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.model.packing import (
@@ -17,11 +17,9 @@ from spacy_luke.model.packing import (
 )
 
 CPU = torch.device("cpu")
-FIXED = settings(derandomize=True, deadline=None, max_examples=100)
 lengths_of = st.lists(st.integers(1, 9), max_size=12)
 
 
-@FIXED
 @given(lengths_of, st.sampled_from([0.0, 0.1, 0.25, 1.0, 99.0]))
 def test_groups_cover_all_windows_within_the_waste(lengths, waste):
     groups = choose_groups(lengths, waste=waste)
@@ -39,14 +37,12 @@ def test_equal_neighbours_share_a_call_without_waste():
     assert tolerated_waste(CPU) == tolerated_waste(torch.device("cuda")) == 0.25
 
 
-@FIXED
 @given(lengths_of, st.sampled_from([0.0, 0.5, 99.0]))
 def test_words_unpack_to_where_they_were(lengths, waste):
     """The real rows of the groups, put one after another and through the inverse, are all rows in order."""
     check(pack, (lengths,), sum(lengths), waste)
 
 
-@FIXED
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=10), st.sampled_from([0.0, 0.5, 99.0]))
 def test_pairs_unpack_to_where_they_were(pairs, waste):
     words, entities = [p[0] for p in pairs], [p[1] for p in pairs]
@@ -108,7 +104,6 @@ def test_entity_rows():
     assert entity_rows(packing, [0, 0, 0]).parts == ()
 
 
-@FIXED
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0, 0, 1, 2, 40])), min_size=1, max_size=9),
     st.sampled_from([0.0, 0.5, 9.0]),

@@ -224,6 +224,7 @@ REAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "format", "settings", "counts"), REAL, ids=[row[0] for row in REAL])
 def test_real_files(shared, name, format, settings, counts):
     """Documents, sentences and mentions as the authors of the sets count them."""

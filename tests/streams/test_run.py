@@ -45,7 +45,7 @@ def test_what_is_found_is_what_the_pipeline_finds(pipeline, lines, tmp_path):
     )
 
 
-@pytest.mark.parametrize("survived", [0, 1, 4])
+@pytest.mark.parametrize("survived", [1, *(pytest.param(x, marks=pytest.mark.slow) for x in (0, 4))])
 def test_a_run_that_was_killed_goes_on(pipeline, lines, tmp_path, survived):
     whole, other = tmp_path / "whole", tmp_path / "other"
     apply_pipeline(pipeline, find(lines), whole, SMALL)

@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.text import tokenizer as tokenizer_module
 from spacy_luke.text.align import align_text, align_words, has_blank, is_punctuation
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.text.hard_texts import HARD, texts
-
-same_tokenizer = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite
@@ -34,7 +32,6 @@ def plain_pieces_of(tokenizer, text, start, end):
 
 
 @given(case=texts_with_words())
-@same_tokenizer
 def test_align_text_equals_a_plain_loop(tokenizer, case):
     text, starts, ends = case
     pieces = align_text(tokenizer, text, starts, ends)
@@ -98,7 +95,6 @@ def test_wrong_offsets(tokenizer, starts, ends, message):
 
 
 @given(words=st.lists(texts, max_size=8))
-@same_tokenizer
 def test_align_words_encodes_each_word_alone(tokenizer, words):
     pieces = align_words(tokenizer, words)
     at = 0

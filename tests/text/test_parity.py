@@ -7,7 +7,7 @@ import shutil
 import unicodedata
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 
 from spacy_luke.text.tokenizer import PieceTokenizer
 from tests.text.hard_texts import HARD, texts
@@ -15,7 +15,6 @@ from tests.text.hard_texts import HARD, texts
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 SLOW = int(transformers.__version__.split(".")[0]) < 5
 needs_slow = pytest.mark.skipif(not SLOW, reason="the pure-Python tokenizers are in transformers 4")
-many = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Categories that changed between the Unicode of Python 3.11 and that of `tokenizers`.
 CHANGED = "\u1734\U0001171e"
 # These count as blanks in Python and not in Unicode: before <mask>, transformers 4 loses them, and `tokenizers` keeps
@@ -109,7 +108,6 @@ def test_xlmr(xlmr, text):
 
 @needs_slow
 @given(text=texts)
-@many
 def test_luke_on_any_text(luke, text):
     assume(not SEPARATORS_LOST.search(text))
     check(luke, text)
@@ -125,7 +123,6 @@ def test_no_separator_is_lost_before_mask(luke):
 
 @needs_slow
 @given(text=texts)
-@many
 def test_bert_on_any_text(berts, text):
     for pair in berts:
         check(pair, text)
@@ -133,7 +130,6 @@ def test_bert_on_any_text(berts, text):
 
 @needs_slow
 @given(text=texts)
-@many
 def test_xlmr_on_any_text(xlmr, text):
     check(xlmr, text)
 

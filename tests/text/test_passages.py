@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.text.passages import encode_as_written, encode_passage, encode_query, encode_question, mark_candidates
@@ -44,7 +44,6 @@ def test_passage_is_its_words(kind, text):
         assert any(a <= start <= end <= b for a, b in words)
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=st.text(alphabet="Ada Lond\n\t\u00a0é日'.,(", max_size=40), kind=st.sampled_from(list(TOKENIZERS)))
 def test_every_character_has_its_piece(text, kind):
     passage = encode_passage(TOKENIZERS[kind], text)

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.text.align import align_text, align_words
@@ -21,7 +21,6 @@ except ImportError:
 SLOW = transformers is not None and int(transformers.__version__.split(".")[0]) < 5
 KINDS = ["byte_bpe", "wordpiece", "unigram"]
 TASKS = {"entity_classification": 1, "entity_pair_classification": 2}  # mentions of each
-FIXED = {"derandomize": True, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 MENTIONS = [  # texts with mentions, as characters
     ("Beyoncé lives in Los Angeles.", [(0, 7), (17, 28)]),
     ("Beyoncé lives in Los Angeles.", [(17, 28), (0, 7)]),
@@ -158,7 +157,6 @@ def test_luke(luke, text, mentions, task):
 
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
-@settings(max_examples=120, **FIXED)
 def test_luke_on_any_text(luke, task, data):
     """Mentions of words as spaCy's, not overlapping, in any order."""
     text = data.draw(plain_texts)
@@ -185,7 +183,6 @@ def draw_words(data, text):
 
 
 @given(data=st.data())
-@settings(max_examples=200, **FIXED)
 def test_every_stretch_is_encoded_by_itself(tokenizer, data):
     """Mentions alone, nested, crossing, equal and side by side; several questions of one text."""
     text = data.draw(st.one_of(texts, st.lists(plain_texts, max_size=4).map(" ".join)))

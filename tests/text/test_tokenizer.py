@@ -4,7 +4,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
@@ -12,7 +12,6 @@ from spacy_luke.text import tokenizer as module
 from spacy_luke.text.tokenizer import PieceTokenizer, safe_cuts
 from tests.text.hard_texts import HARD, plain_texts, texts
 
-same_tokenizer = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BYTES = {chr(b) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255 else None: b for b in range(256)}
 BYTES.pop(None)
 REST = [b for b in range(256) if b not in BYTES.values()]
@@ -26,7 +25,6 @@ def encode_in_parts(tokenizer, text, size, monkeypatch):
 
 
 @given(text=texts, size=st.integers(1, 9))
-@same_tokenizer
 def test_cutting_changes_nothing(tokenizer, text, size):
     with pytest.MonkeyPatch.context() as patch:
         whole = encode_in_parts(tokenizer, text, 10**9, patch)
@@ -36,7 +34,6 @@ def test_cutting_changes_nothing(tokenizer, text, size):
 
 
 @given(text=texts, size=st.integers(1, 30))
-@same_tokenizer
 def test_parts_are_the_text(text, size):
     spans = list(safe_cuts(text, size=size, added=[AddedToken("a b"), AddedToken("the", rstrip=True)]))
     assert "".join(text[start:end] for start, end in spans) == text
@@ -63,7 +60,6 @@ def test_a_long_text_is_cut(tokenizer):
 
 
 @given(text=plain_texts)
-@same_tokenizer
 def test_bytes_of_the_pieces_spell_the_text(folders, text):
     tokenizer = PieceTokenizer.from_folder(folders["byte_bpe"])
     ids, starts, ends = tokenizer.encode(text)
@@ -73,7 +69,6 @@ def test_bytes_of_the_pieces_spell_the_text(folders, text):
 
 
 @given(text=texts)
-@same_tokenizer
 def test_every_character_is_accounted_for(tokenizer, text):
     ids, starts, ends = tokenizer.encode(text)
     assert ids.dtype == starts.dtype == ends.dtype == np.int64

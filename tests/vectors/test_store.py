@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.vectors.build import build_vectors
@@ -255,7 +255,6 @@ def test_cut_while_open(make_store):
             store.gather([5])
 
 
-@settings(deadline=None)  # each writes files
 @given(st.dictionaries(st.text(st.characters(codec="utf-8", exclude_characters="\n")).map(str.strip).filter(bool),
                        st.integers(0, 255), min_size=1, max_size=30), st.data())  # fmt: skip
 def test_as_a_dictionary(tmp_path_factory, rows, data):

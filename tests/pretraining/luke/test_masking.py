@@ -3,7 +3,7 @@ decides."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.pretraining.luke.masking import HIDDEN, MaskingSettings, Vocabularies, mask_entities, mask_words
@@ -24,7 +24,6 @@ def entities_of(n, seed, **settings):
     return entities, *mask_entities(entities, settings=MaskingSettings(**settings), vocabularies=VOCABULARIES, rng=rng)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 300), st.integers(0, 10**6), st.booleans(), st.sampled_from([0.15, 0.3, 1.0]))
 def test_what_is_asked(n, seed, whole, share):
     starts = np.random.default_rng(seed).random(n) < 0.6

@@ -2,7 +2,7 @@ import io
 import tarfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
@@ -181,7 +181,6 @@ def test_pprforned_errors(tmp_path):
         read_pprforned(tmp_path / "cut.tar.xz")
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_alignment_finds_every_mention(data):
     """Names of few letters, so that most are repeated; the text with other blanks."""

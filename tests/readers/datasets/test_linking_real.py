@@ -135,6 +135,7 @@ def test_zelda(shared, name, n_docs, known):
     assert (len(docs), links(docs), notes) == (n_docs, (known, 0), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_docs", "known", "nil", "left_out"),
     [("aida-conll-dev", 216, 4789, 1128, 0), ("msnbc", 20, 666, 89, 0), ("news-fair-v2", 120, 914, 166, 718), ("wiki-fair-v2", 120, 1870, 248, 1253)],  # noqa: E501
