@@ -190,6 +190,8 @@ MISTAKES = {
     "evaluate {}/plain {}/data.spacy --html {}": "is a directory",
     "evaluate {}/plain {}/data.spacy -o {}/data.spacy": "data.spacy is what is read here, and would be lost",
     "evaluate {}/plain {}/data.spacy --html {}/no_docs/../data.spacy": "data.spacy is what is read here",
+    "evaluate {}/plain {}/data.spacy -o {}/latin1.txt/scores.json": "latin1.txt is a file",
+    "annotate {}/plain {}/latin1.txt -o {}/latin1.txt/a/page.html": "Expected a folder for",
     "annotate {}/plain {}/latin1.txt -o {}/latin1.txt": "latin1.txt is what is read here, and would be lost",
     "init-config {}/latin1.jsonl --train {}/latin1.jsonl -f jsonl --overwrite": "latin1.jsonl is what is read here",
     "apply {}/none {}/latin1.txt {}/o": "Expected the folder of a pipeline",
