@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_luke.kb.build import KBSettings, build_kb
@@ -192,7 +192,6 @@ def test_what_is_there_cannot_be_added(kb, tmp_path):
 
 def test_as_plain_dicts(tmp_path_factory):
     @given(st.dictionaries(st.tuples(TEXT, st.sampled_from(["X", "Y", "Zé", "X y"])), st.integers(1, 5), min_size=1))
-    @settings(max_examples=30)
     def check(pairs):
         from spacy_luke.text.forms import key_of
 
