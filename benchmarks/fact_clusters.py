@@ -1,7 +1,7 @@
 """Names that no knowledge base has: `spacy luke graph` on gold mentions without their links, scored by gold titles.
 
     python benchmarks/fact_clusters.py PIPELINE          # results/fact_clusters.json and .md
-    python benchmarks/fact_clusters.py PIPELINE --part dev      # to choose the similarity: fact_clusters_dev.json and .md
+    python benchmarks/fact_clusters.py PIPELINE --part dev      # fact_clusters_dev.*, to choose the similarity by
 
 PIPELINE: one with a knowledge base; mentions of what that has are taken for linked, and not scored in the second table.
 Gold titles say which mentions are of one thing, those without a title are clustered, but not scored. Of each mention
