@@ -20,7 +20,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from linking import ENCODER, example_of, find, make_kb, read_part
+from linking import ENCODER, example_of, find, make_kb, read_encoder, read_part
 from machine import describe_machine
 from measuring import sums_of_draws
 from paired import Answers, keep
@@ -153,7 +153,7 @@ def read_texts(options: argparse.Namespace) -> tuple[list[Text], Knowledge]:
     from spacy_luke.checkpoint.sources import find_source
 
     nlp = spacy.blank("en")
-    kb = make_kb(options.data, options.cache / "kb", None)
+    kb = make_kb(options.data, options.cache / "kb", read_encoder())
     model = {"@architectures": "spacy-luke.EntityLinker.v2", "context": False, "match": True, "nil": False}
     linker: Any = nlp.add_pipe("luke_linker", config={"model": model, "max_candidates": 30})
     examples = [example_of(nlp, doc) for doc in read_part(nlp, options, PART)]

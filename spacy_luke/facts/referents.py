@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..pages.schema import EntityForm, LinkForm
-from ..text.forms import LETTERS, key_of, without_possessive
+from ..text.forms import LETTERS, fold_case, key_of, without_possessive
 from .settings import FactSettings
 
 _BESIDE = 10  # mentions before and behind one that are its context
@@ -68,7 +68,7 @@ def find_referents(text: str, mentions: Sequence[EntityForm], settings: FactSett
 
 def name_of(mention: EntityForm) -> Name:
     """What is compared of a mention."""
-    return without_possessive(key_of(mention.text, case="casefold")), mention.label
+    return without_possessive(fold_case(key_of(mention.text, case="exact"))), mention.label
 
 
 def linked_id(link: LinkForm, settings: FactSettings) -> str:
@@ -120,7 +120,8 @@ def _parts_of(key: str) -> Iterator[str]:
         yield " ".join(words[-size:])
     if len(words) > 1:
         yield "".join(word[0] for word in words)
-        yield "".join(word[0] for word in words if len(word) > 3)
+        if long := "".join(word[0] for word in words if len(word) > 3):
+            yield long
 
 
 class _Context:

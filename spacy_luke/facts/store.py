@@ -8,7 +8,7 @@ mentions.jsonl   a `GraphMention` a line, by node, document and place
 from collections.abc import Iterator
 from typing import Any
 
-from ..pages.schema import read_forms
+from ..pages.schema import FormT, read_forms
 from ..stores.folder import StoreFolder, StoreKind, is_count
 from .forms import GRAPH_FORMAT, GRAPH_VERSION, GraphEdge, GraphMention, GraphNode
 
@@ -34,7 +34,8 @@ GRAPH_STORE = StoreKind(
 
 
 class FactGraph(StoreFolder):
-    """A graph that `build_facts` has made. What it gives is read from its files, a line at a time."""
+    """A graph that `build_facts` has made. What it gives is read from its files, a line at a time; ValueError where
+    another graph took its place since it was opened."""
 
     kind = GRAPH_STORE
 
@@ -43,12 +44,16 @@ class FactGraph(StoreFolder):
 
     def nodes(self) -> Iterator[GraphNode]:
         """By id."""
-        return read_forms(self.path / NODES_FILE, GraphNode)
+        return self._lines(NODES_FILE, GraphNode)
 
     def edges(self) -> Iterator[GraphEdge]:
         """By head, label, property and tail."""
-        return read_forms(self.path / EDGES_FILE, GraphEdge)
+        return self._lines(EDGES_FILE, GraphEdge)
 
     def mentions(self) -> Iterator[GraphMention]:
         """By node, document and place."""
-        return read_forms(self.path / MENTIONS_FILE, GraphMention)
+        return self._lines(MENTIONS_FILE, GraphMention)
+
+    def _lines(self, name: str, form: type[FormT]) -> Iterator[FormT]:
+        self.check_current()
+        return read_forms(self.path / name, form)

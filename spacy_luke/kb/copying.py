@@ -25,7 +25,7 @@ class Copier:
         for segment in kb.segments[first:]:
             self._copy_entities(kb, segment, source, without)
             for title, row in segment.redirects():
-                if row not in without:
+                if row not in self._staging.removed:  # what is replaced keeps the ids that lead to it
                     self._staging.add_redirect(title, kb.name_of(row))
             for name in segment.store:
                 self._copy_name(kb, segment, name, without)

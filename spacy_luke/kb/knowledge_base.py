@@ -16,7 +16,7 @@ from ..aliases.store import AliasStore, Candidate
 from ..annotations import EntityRecord
 from ..stores.atomic import hold
 from ..stores.folder import MANIFEST, StoreFolder
-from ..text.forms import fold_case, key_of, letters_of, title_case_of, without_possessive
+from ..text.forms import fold_case, key_of, letters_of, signs_of, title_case_of, without_possessive
 from ..vectors.store import EntityVectors
 from .files import KB, VECTORS
 from .record import make_record
@@ -108,7 +108,8 @@ class EntityKB(StoreFolder):
         The first that is found of: the name itself (blanks beside punctuation and Unicode forms make no difference); in
         capitals, with one at the beginning of each word alone ("JAPAN": "Japan", as deep-ed does); another case
         ("japan"); the same for the name without a possessive's ending ("Japan's"); without punctuation and blanks
-        ("U.S.": "US"), of the same case if possible. Of several names the most frequent.
+        ("U.S.": "US"), of the same case if possible, but with the same numbers, and the same + and # behind words
+        ("C++" is not "C"). Of several names the most frequent.
         """
         try:
             return self._find(key_of(name, case="exact"))
@@ -178,10 +179,13 @@ class EntityKB(StoreFolder):
         return self.segments[0].store
 
     def names_beginning(self, text: str) -> Iterator[str]:
-        """Names that begin with a text, as it is or with capitals at the beginning of its words."""
+        """Names that begin with a text, as it is, with a capital at its beginning or at that of each word, or all in
+        capitals."""
         key = key_of(text, case="exact")
+        words = " ".join(word[:1].upper() + word[1:] for word in key.split(" "))
+        forms = [key, title_case_of(key), key[:1].upper() + key[1:], words, key.upper()]
         try:
-            for form in dict.fromkeys([key, title_case_of(key), key[:1].upper() + key[1:]] if key else []):
+            for form in dict.fromkeys(forms if key else []):
                 for segment in self.segments:
                     yield from segment.store.names_beginning(form)
         except UnicodeEncodeError:
@@ -248,13 +252,19 @@ class EntityKB(StoreFolder):
 
     def _loose(self, form: str, levels: int) -> str | None:
         """levels: 1 takes names that differ in case alone, 3 all that differ in case and punctuation alone."""
-        letters, folded = letters_of(form), fold_case(form)
+        letters, folded, signs = letters_of(form), fold_case(form), signs_of(form)
         if not letters:
             return None
-        best, best_level = None, levels
+        found: dict[str, int] = {}  # levels of names, those of a segment by how frequent they are
         for segment in self.segments:
             for name in segment.loose_names(form):
                 level = 0 if fold_case(name) == folded else 1 if letters_of(name) == letters else 2
-                if level < best_level:
-                    best, best_level = name, level
-        return best
+                if level < levels and signs_of(name) == signs:
+                    found.setdefault(name, level)
+        best = min(found.values(), default=None)
+        return max((name for name, level in found.items() if level == best), key=self._total, default=None)
+
+    def _total(self, key: str) -> float:
+        """What the priors of a name are shares of, in all segments."""
+        numbers = ((segment, segment.store.number_of_key(key)) for segment in self.segments)
+        return sum(segment.total(number) for segment, number in numbers if number is not None)

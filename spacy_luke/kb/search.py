@@ -17,6 +17,7 @@ _SCRIPTS = range(0x370, 0x1100)  # from Greek to Georgian: alphabets, each withi
 _BLOCK_LETTERS = 0x80
 _LEAST_LETTERS = 4  # of a text that names with a slip are looked for: most names of fewer are one slip apart
 _MOST_LETTERS = 64  # few names have more, and slips are as many as letters, each as long as the text
+_BEGINNINGS = 1000  # names with one beginning that are looked at, of which the best come first
 _BLOCK = 1 << 15  # vectors in memory at once
 
 
@@ -53,7 +54,7 @@ def search_kb(kb: Searched, text: str, *, top: int, vector: np.ndarray | None) -
     _add(hits, kb, "name", [] if own is None else [own])
     _add(hits, kb, "fuzzy", sorted(set(fuzzy_names(kb, text))))
     if len(hits) < top:
-        _add(hits, kb, "prefix", list(islice(kb.names_beginning(text), 10 * top)))
+        _add(hits, kb, "prefix", list(islice(kb.names_beginning(text), _BEGINNINGS)))
     if vector is not None:
         for row, score in nearest_entities(kb, vector, top=top):
             hits.setdefault(row, Hit(row, "dense", "", score))

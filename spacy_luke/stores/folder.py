@@ -20,6 +20,7 @@ from .digests import FilePart, digest_bytes, digest_file, find_changed
 MANIFEST = "manifest.json"
 _VERSION = 2
 _READABLE = (1, _VERSION)
+_OPENINGS = 20  # of a store that is replaced while it is opened
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,21 @@ class StoreFolder:
         `stores.digests` says, with `verify` of all.
 
         Raises ValueError for what is no such store, one of another version, and one that is not whole or damaged, with
-        the file and what to do.
+        the file and what to do. A store that another process replaces meanwhile is read again.
         """
         path = Path(path).absolute()
-        manifest = cls.kind.read_manifest(path)
-        _check_files(path, manifest, cls.kind, every=verify, progress=progress)
-        return cls(path, manifest)
+        for left in reversed(range(_OPENINGS)):
+            manifest = cls.kind.read_manifest(path)
+            try:
+                _check_files(path, manifest, cls.kind, every=verify, progress=progress)
+                store = cls(path, manifest)
+            except (OSError, ValueError):
+                if not left or cls.kind.read_manifest(path) == manifest:
+                    raise
+            else:
+                if cls.kind.read_manifest(path) == manifest:
+                    return store
+        raise ValueError(f"{path} is replaced again and again by another process. Open it after that.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_again, (type(self), self.path)
@@ -129,12 +139,25 @@ class StoreFolder:
 
     def verify(self, *, progress: bool = False) -> None:
         """Read all files and compare their digests. ValueError names the file that is not the one that was written."""
+        self.check_current()
         _check_files(self.path, self.manifest, self.kind, every=True, progress=progress)
 
-    def paths(self) -> dict[str, Path]:
-        """All files of the store by their names in its folder, the manifest among them. ValueError where the folder is
-        there no more."""
+    def check_current(self) -> None:
+        """ValueError where the folder is there no more, or has another store now, so that its files are not what was
+        opened."""
         _check_present(self.path, self.kind)
+        there = self.kind.read_manifest(self.path)
+        known = self.manifest["files"].items()
+        if there.get("digest") != self.manifest.get("digest") or any(there["files"].get(x) != y for x, y in known):
+            raise ValueError(
+                f"{self.path} is not the {self.kind.what} that was opened: it was replaced or changed since. Open it "
+                "again, and give it to the component that uses it (`set_kb`), or load the pipeline again."
+            )
+
+    def paths(self) -> dict[str, Path]:
+        """All files of the store by their names in its folder, the manifest among them. ValueError as
+        `check_current`."""
+        self.check_current()
         return {name: self.path / name for name in (*self.manifest["files"], MANIFEST)}
 
     def save(self, folder: str | Path) -> None:

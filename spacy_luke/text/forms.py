@@ -37,6 +37,8 @@ _STARTS_WORD = re.compile(f"[{_WORD}]")
 _TRAIL = re.compile(f"(?:(?![\\d_])[{_WORD}])*")
 _BETWEEN = re.compile(f"(?:(?![{ALONE}])[^{_WORD}]|_)+")
 _ASCII_BETWEEN = re.compile("[^A-Za-z0-9]+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SIGNS = re.compile(r"\d+|(?<=\w)[+#]+(?!\w)")
 _POSSESSIVE = re.compile("(?<=.)(?:['\u2019\u02bc][sS]|(?<=[sS])['\u2019\u02bc])$", re.DOTALL)
 
 
@@ -68,9 +70,8 @@ def distinct(names: Iterable[str], *, case: str) -> list[str]:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text in small letters, without punctuation, with the marks on their letters: NFC."""
-    text = text.casefold()
-    return tuple(_WORDS.findall(text if text.isascii() else unicodedata.normalize("NFC", text)))
+    """The words of a text in small letters (see `fold_case`), without punctuation, with the marks on their letters."""
+    return tuple(_WORDS.findall(fold_case(text)))
 
 
 def fold_case(key: str) -> str:
@@ -90,6 +91,12 @@ def letters_of(key: str) -> str:
 def loose_form_of(key: str) -> str:
     """What keys that differ in case, width of letters, blanks and punctuation have in common."""
     return letters_of(fold_case(key))
+
+
+def signs_of(key: str) -> list[str]:
+    """What names that have one loose form must share to be one: their numbers ("Windows 1.1" is not "Windows 11", but
+    "1,000" is "1000"), and + and # at the end of words ("C++" is not "C")."""
+    return _SIGNS.findall(_THOUSANDS.sub("", fold_case(key)))
 
 
 def title_case_of(key: str) -> str:

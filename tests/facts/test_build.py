@@ -177,3 +177,11 @@ def test_a_damaged_graph_is_found(tmp_path):
     with pytest.raises(ValueError, match=r"nodes\.jsonl is damaged"):
         FactGraph.open(graph.path)
     assert json.loads((graph.path / "manifest.json").read_text())["format"] == GRAPH_STORE.form
+
+
+def test_what_was_opened_before_another_graph_is_not_read_as_it(tmp_path):
+    graph = make_graph(tmp_path, family(2))
+    assert len(list(make_graph(tmp_path, family(3)).mentions())) > 0
+    for read in (graph.nodes, graph.edges, graph.mentions):
+        with pytest.raises(ValueError, match="is not the graph of facts that was opened"):
+            read()

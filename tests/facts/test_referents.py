@@ -22,6 +22,15 @@ def test_one_name_is_one_thing():
     assert groups(("e\u0301", "PER"), ("é", "PER")) == [["e\u0301", "é"]]
 
 
+def test_capitals_of_turkish():
+    for names in (["TÜRKİYE", "Türkiye"], ["İŞ BANKASI", "İş Bankası"], ["IĞDIR", "Iğdır"], ["ＮＡＴＯ", "Nato"]):
+        assert groups(*((x, "LOC") for x in names)) == [names]
+
+
+def test_dots_are_short_for_nothing():
+    assert groups(("Air New", "ORG"), ("...", "ORG")) == [["Air New"], ["..."]]
+
+
 def test_short_names():
     assert groups(("Lovelace", "PER"), ("Ada Lovelace", "PER"), ("Ada", "PER")) == [["Lovelace", "Ada Lovelace", "Ada"]]
     assert groups(("Ada King Lovelace", "PER"), ("Ada King", "PER"), ("Ada", "PER")) == [

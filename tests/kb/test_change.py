@@ -13,7 +13,7 @@ from spacy_luke.kb.build import KBSettings, build_kb
 from spacy_luke.kb.change import add_to_kb, change_kb, compact_kb
 from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.vectors.build import build_vectors
-from tests.kb.kbs import ENTITIES, small_kb, write_entities
+from tests.kb.kbs import ENTITIES, dump_of, small_kb, write_entities
 
 
 def london(folder, count=1_000_000):
@@ -151,6 +151,26 @@ def test_entities_are_replaced_and_removed(tmp_path):
     assert known.tolist() == [True, False, False, False]
     assert changed.info["changed"] == [{"sources": ["new.jsonl"], "replaced": 1, "removed": 2, "entities read": 2}]
     assert everything(kb) == everything(EntityKB.open(kb.path))  # the old one is as it was
+
+
+def test_what_is_replaced_keeps_the_ids_that_lead_to_it(tmp_path):
+    pages = {"London": "A city.", "Londinium": "#REDIRECT [[London]]", "Rome": "A city. See [[London]] and [[Rome]]."}
+    (tmp_path / "dump.xml").write_text(dump_of(pages))
+    kb = build_kb([tmp_path / "dump.xml"], tmp_path / "kb").kb
+    assert kb.name_of(kb.row("Londinium")) == "London"
+    source = write_entities(tmp_path / "new.jsonl", [{"id": "London", "names": ["London"], "description": "Large."}])
+    replaced = change_kb(kb, [source], tmp_path / "replaced").kb
+    assert replaced.description(replaced.row("Londinium")) == "Large."
+    assert change_kb(kb, folder=tmp_path / "removed", remove=["London"]).kb.row("Londinium") == -1
+
+
+def test_the_most_frequent_of_names_in_several_segments(tmp_path):
+    """As it is once they are one."""
+    kb = small_kb(tmp_path, [{"id": "A", "names": ["ACME"], "count": 1}, {"id": "X", "names": ["x"], "count": 1}])
+    kb = add(kb, tmp_path, {"id": "B", "names": ["Acme"], "count": 1000})
+    assert len(kb.segments) == 2
+    for one in (kb, compact_kb(kb, tmp_path / "one").kb):
+        assert (one.find_name("acme"), one.find_name("Ac-me")) == ("Acme", "Acme")
 
 
 def test_what_cannot_be_removed(tmp_path):

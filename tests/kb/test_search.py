@@ -119,3 +119,14 @@ def test_nearest_vectors_are_those_of_a_plain_search(kb, dtype):
 def test_no_vectors(kb):
     with pytest.raises(ValueError, match="has no vectors"):
         nearest_entities(kb, np.zeros(3), top=1)
+
+
+def test_the_best_of_many_beginnings(tmp_path):
+    """However many names begin so, and in capitals that nobody typed."""
+    rows = [{"id": f"N{i}", "names": [f"Nordwind {i:04}"], "count": 1} for i in range(300)]
+    rows.append({"id": "Z", "names": ["Nordwind Zentrale"], "count": 1000})
+    rows += [{"id": x, "names": [x], "count": 5} for x in ("New York City", "IBM Deutschland", "Bund für Umwelt")]
+    kb = build_kb([write_entities(tmp_path / "e.jsonl", rows)], tmp_path / "kb").kb
+    assert found(kb, kb.search("nordwi", top=2))[0] == ("Z", "prefix")
+    for text, name in (("new yo", "New York City"), ("ibm d", "IBM Deutschland"), ("bund für", "Bund für Umwelt")):
+        assert found(kb, kb.search(text)) == [(name, "prefix")]

@@ -50,3 +50,19 @@ def test_lists_of_ppr_that_come_again(tmp_path):
     (tmp_path / "ppr/2").write_text(f"ENTITY\ttext:U .S.\n{candidates[0]}")
     kb = build_kb([tmp_path / "ppr"], tmp_path / "kb").kb
     assert kb.candidates("U.S.") == [("United States", 0.75), ("Us", 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Windows 1.1", None), ("WINDOWS-11", "Windows 11"), ("Model 3.0", None), ("v2.1.0", None), ("V 2.10", "v2.10"),
+        ("C++", None), ("C#", None), ("c", "C"), ("10000 Maniacs", "10,000 Maniacs"), ("½", None),
+        ("Canal +", "Canal+"), ("CANAL", None), ("#C", "C"),
+    ],
+)  # fmt: skip
+def test_punctuation_makes_no_other_number(tmp_path, text, name):
+    """A version, or a language with a sign behind it, is another thing."""
+    names = ("Windows 11", "Model 30", "v2.10", "C", "10,000 Maniacs", "12", "Canal+")
+    kb = small_kb(tmp_path, [{"id": x, "names": [x]} for x in names])
+    assert kb.find_name(text) == name
+    assert [x.entity for x in kb.candidates(text)] == ([] if name is None else [name])

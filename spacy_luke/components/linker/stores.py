@@ -1,5 +1,6 @@
 """The knowledge base and the vectors of a linker: where they come from, and how they are saved with it."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -99,6 +100,7 @@ class KBComponent(LukeComponent):
             )
         if new is not None and self.encoder.ready:
             check_store(new, self.encoder.module.config.entity_size)
+        _warn_of_missing(kb, self.name)
         if old is None or new is None or None in (old.encoder, new.encoder) or old.encoder == new.encoder:
             return
         raise ValueError(
@@ -122,6 +124,8 @@ class KBComponent(LukeComponent):
         if without and checkpoint is not None and has_table(checkpoint):
             self._vectors = table_vectors(checkpoint)
         check_store(self.vectors, self.encoder.module.config.entity_size)
+        if self.kb is not None:
+            _warn_of_missing(self.kb, self.name)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         super().from_disk(path, exclude=exclude)
@@ -142,6 +146,16 @@ class KBComponent(LukeComponent):
         if message[_KB] and _KB not in exclude:
             self.kb = EntityKB.unpack(message[_KB])
         return self
+
+
+def _warn_of_missing(kb: EntityKB, name: str) -> None:
+    """Of entities that were added or replaced since the vectors were made."""
+    if kb.vectors is not None and len(kb.vectors) < len(kb):
+        warnings.warn(
+            f"'{name}': {len(kb) - len(kb.vectors):,} of the {len(kb):,} entities in {kb.path} have no vectors: "
+            "names and counts alone speak for them. Make theirs with `spacy luke embed-entities`.",
+            stacklevel=3,
+        )
 
 
 def without_vectors(kb: EntityKB) -> EntityKB:

@@ -21,9 +21,12 @@ from spacy_luke.checkpoint.text_encoder import TextEncoder
 from spacy_luke.components.calibration import apply_calibration
 from spacy_luke.components.linker.embed_entities import embed_entities
 from spacy_luke.kb.build import build_kb
+from spacy_luke.kb.change import add_to_kb
+from spacy_luke.kb.knowledge_base import EntityKB
 from spacy_luke.pipelines.conversion import build_pipeline
 from spacy_luke.pipelines.link_tuning import tune_links
 from spacy_luke.vectors.build import build_vectors
+from tests.kb.kbs import write_entities
 from tests.sealing import change_manifest
 from tests.tiny import SENTENCES, make_checkpoint
 
@@ -134,6 +137,34 @@ def test_names_for_a_table(store, kb, tmp_path):
         spacy.util.load_model_from_config(nlp.config, auto_fill=False, validate=True).from_bytes(nlp.to_bytes()),
     ):
         assert links(again(make_doc(again, given=False))) == links(found)
+
+
+def test_some_have_no_vectors(store, tmp_path):
+    """As after a change without `embed-entities`."""
+    rows = [{"id": x, "names": [x]} for x in ("London", "Berlin")]
+    kb = build_kb([write_entities(tmp_path / "e.jsonl", rows)], tmp_path / "kb").kb
+    store.subset(["London"], tmp_path / "kb" / "vectors")
+    _, linker = make_linker(store, prior=True)
+    with pytest.warns(UserWarning, match=r"'luke_linker': 1 of the 2 entities in .*kb have no vectors: names and"):
+        linker.set_kb(EntityKB.open(kb.path))
+
+
+def test_a_knowledge_base_that_was_changed_is_not_saved(store, kb, tmp_path):
+    """Neither half of the new one nor half of the old one: the pipeline that was there stays."""
+    kb.save(tmp_path / "kb")
+    nlp, linker = make_linker(store, prior=True)
+    linker.set_kb(EntityKB.open(tmp_path / "kb"))
+    nlp.to_disk(tmp_path / "pipeline")
+    before = contents(tmp_path / "pipeline")
+    add_to_kb(EntityKB.open(tmp_path / "kb"), [write_entities(tmp_path / "m.jsonl", [{"id": "New", "names": ["New"]}])])
+    with pytest.raises(ValueError, match="kb is not the knowledge base that was opened"):
+        nlp.to_disk(tmp_path / "pipeline")
+    with pytest.raises(ValueError, match="kb is not the knowledge base that was opened"):
+        nlp.to_bytes()
+    assert contents(tmp_path / "pipeline") == before
+    linker.set_kb(EntityKB.open(tmp_path / "kb"))
+    nlp.to_disk(tmp_path / "pipeline")
+    assert "New" in spacy.load(tmp_path / "pipeline").get_pipe("luke_linker").kb
 
 
 def test_no_vectors_at_all(kb, tmp_path):
