@@ -43,6 +43,8 @@ def quantize_cli(
         for name, before in made.before.scores.items()
     ]
     show_table(("score", "float", "int8", "change"), rows)
+    if made.empty:
+        msg.warn(f"The score of {made.empty} is 0 before: these data cannot show what int8 costs there.")
     before, after = made.before.speed, made.after.speed
     msg.text(f"Words a second, in turns: {before:,.0f}, in int8 {after:,.0f} ({after / before:.2f} times)")
     if made.is_busy:

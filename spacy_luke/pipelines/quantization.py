@@ -22,8 +22,8 @@ MOST_LOSS = 0.2  # points of a score
 @dataclass(frozen=True)
 class Quantized:
     """before, after: on the same data. bytes_before, bytes_after: of the folders. lost: components whose score fell by
-    more than was allowed; the pipeline was written where there are none. is_busy: whether other jobs of the machine had
-    so much of it that the speeds say little."""
+    more than was allowed; the pipeline was written where there are none. empty: those that scored 0 before, which
+    cannot show a loss. is_busy: whether other jobs of the machine had so much of it that the speeds say little."""
 
     before: Measured
     after: Measured
@@ -31,6 +31,10 @@ class Quantized:
     bytes_before: int = 0
     bytes_after: int = 0
     is_busy: bool = False
+
+    @property
+    def empty(self) -> list[str]:
+        return [name for name, score in self.before.scores.items() if not score]
 
 
 def quantize_pipeline(
@@ -46,8 +50,8 @@ def quantize_pipeline(
 
     pipeline: a folder or a name. data: gold documents that both are scored on. given: what the pipelines need not find;
     with entities a luke_ner is switched off meanwhile. piece_steps: see `quantize`. A component's score is the one that
-    training chooses by. Raises
-    ValueError where nothing can be scored, and where `output` holds something else than a pipeline.
+    training chooses by. Raises ValueError where nothing can be scored, or all scores are 0, and where `output` holds
+    something else than a pipeline.
     """
     check_replaceable(output, pipeline)
     nlp, small = spacy.load(pipeline), spacy.load(pipeline)
@@ -122,6 +126,11 @@ def _score(nlp: Language, data: Path, given: Given) -> dict[str, float]:
         found = main_scores(nlp, read_gold(nlp, data, given))
     if not found:
         raise ValueError(f"{data} has nothing that the components {nlp.pipe_names} could be scored on.")
+    if not any(found.values()):
+        raise ValueError(
+            f"{list(found)} have a score of 0 on {data}, so that int8 could lose nothing: expected data with labels "
+            "that the components know. `spacy luke evaluate` tells which labels they do not."
+        )
     return found
 
 

@@ -1,6 +1,7 @@
 """The threshold of a component, or its bias, that is best on dev data, and the calibration of its scores, set in the
 saved pipeline."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from ..components.linker.component import LukeLinker
 from ..components.settings import changed_settings
 from ..components.units.tuning import ThresholdClassifier
 from ..stores.atomic import write_atomically
+from ..text.spelling import shorten
+from ..training.dev_gold import ClassifiesUnits, FindsSpans, listed_labels, scored_labels
 from .gold import Given, luke_components, read_gold
 from .link_tuning import tune_links
 from .saving import check_replaceable, save
@@ -73,6 +76,7 @@ def tune_pipeline(
         )
     before, on_file = dict(proc.cfg), changed_settings(proc.configured, proc.cfg)
     golds = read_gold(nlp, data, Given(sentences=gold_sentences))
+    _check_known(proc, golds, least)
     examples = prepare_examples(nlp, proc, golds, gold_mentions=gold_mentions)
     found = _tune(
         nlp, proc, examples, gold_mentions=gold_mentions, least=least, precision=precision, calibrate=calibrate
@@ -94,6 +98,22 @@ def tune_pipeline(
             "or leave the scores as they are: --no-calibrate."
         )
     return Tuned(proc.name, setting, found.pop(setting), before[setting], found, more, notes)
+
+
+def _check_known(proc: LukeComponent, golds: Sequence[Example], least: int) -> None:
+    """ValueError where the component knows too few of the gold's labels: all that it finds would count as wrong, and
+    the best threshold would show nothing."""
+    if not isinstance(proc, FindsSpans | ClassifiesUnits):
+        return
+    counted = [scored_labels(proc, example.reference) for example in golds]
+    strange = Counter(label for _, unknown in counted for label in unknown)
+    known = sum(len(scored) for scored, _ in counted) - strange.total()
+    if strange and known < max(least, 1):
+        raise ValueError(
+            f"'{proc.name}' knows the labels of {known} of the {known + strange.total():,} gold ones, expected at least "
+            f"{max(least, 1)}; it does not know {listed_labels(strange)}. Its labels are "
+            f"{shorten(sorted(proc.labels), noun='labels')}: give the data these."
+        )
 
 
 def _tune(

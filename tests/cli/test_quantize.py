@@ -7,7 +7,7 @@ import pytest
 import spacy
 import torch
 from spacy.cli._util import app as spacy_app
-from spacy.tokens import DocBin
+from spacy.tokens import DocBin, Span
 from spacy.training import Example
 from typer.testing import CliRunner
 
@@ -123,6 +123,23 @@ def test_refused(saved, tmp_path):
     code, text = run("quantize", saved / "pipeline", tmp_path / "new", "--data", tmp_path / "plain.spacy")
     assert (code, "has nothing that the components" in text) == (1, True)
     assert not (tmp_path / "new").exists()
+
+
+def test_gold_that_cannot_show_a_loss(saved, tmp_path):
+    """Labels that the pipeline has not: 0 before and after is no proof."""
+    gold = as_gold(spacy.blank("en")("Ada lives here ."))
+    gold.ents = [Span(gold, 0, 1, "STRANGE")]
+    write_docbin([gold], tmp_path / "strange.spacy")
+    code, text = run("quantize", saved / "pipeline", tmp_path / "new", "--data", tmp_path / "strange.spacy")
+    assert (code, "['luke_ner'] have a score of 0 on" in text) == (1, True), text
+    assert not (tmp_path / "new").exists()
+    golds = list(DocBin().from_disk(saved / "dev.spacy").get_docs(spacy.blank("en").vocab))
+    for one in golds:
+        one.spans["luke_types"] = [Span(one, x.start, x.end, "STRANGE") for x in one.spans["luke_types"]]
+    write_docbin(golds, tmp_path / "partly.spacy")
+    command = ("quantize", saved / "pipeline", tmp_path / "new", "--data", tmp_path / "partly.spacy", "--max-loss", 100)
+    code, text = run(*command)
+    assert (code, "The score of ['luke_typer'] is 0 before: these data cannot show" in text) == (0, True), text
 
 
 @pytest.fixture(scope="module")

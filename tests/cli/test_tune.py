@@ -146,6 +146,25 @@ def test_labels_that_the_pipeline_does_not_know(saved, tmp_path, name, key, metr
     assert score < 1
 
 
+@pytest.mark.parametrize(("force", "least"), [((), 50), (("--force",), 1)])
+@pytest.mark.parametrize(("name", "key", "metric"), TUNABLE[:3])
+def test_no_label_that_the_pipeline_knows(saved, tmp_path, name, key, metric, force, least):
+    """A threshold at which nothing is shown, and scores that are all nearly 0, were the best."""
+    nlp = spacy.load(saved / "pipeline")
+    golds = list(DocBin().from_disk(saved / "large.spacy").get_docs(nlp.vocab))
+    for gold in golds:
+        gold.set_ents([Span(gold, x.start, x.end, "NEW") for x in gold.ents])
+        gold.spans["luke_types"] = [Span(gold, x.start, x.end, "NEW") for x in gold.spans["luke_types"]]
+        gold._.luke_relations = [(x.head, x.tail, "NEW") for x in gold._.luke_relations]
+    write_docbin(golds, tmp_path / "dev.spacy")
+    command = [saved / "pipeline", tmp_path / "dev.spacy", "--component", name, *force, "-o", tmp_path / "tuned"]
+    result, text = run(*command)
+    assert result.exit_code == 1
+    assert re.search(rf"'{name}' knows the labels of 0 of the [\d,]+ gold ones, expected at least {least}; it", text)
+    assert re.search(r"does not know NEW \([\d,]+\)\. Its labels are .*: give the data these", text)
+    assert not (tmp_path / "tuned").exists()
+
+
 def test_one_label_a_pair(tmp_path):
     """Relations with one label each have no threshold; when they are named, their scores are calibrated."""
     nlp = make_pipeline("luke_ner", "luke_relation", luke_relation={"none": "no"})
