@@ -13,6 +13,7 @@ import json
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -21,14 +22,17 @@ import common_start
 import linking
 import linking_oracle
 import numpy as np
+from link_answers import count_links, judge
 from linking import example_of
 from machine import describe_machine
-from paired import compare
+from paired import compare, keep, read
 from runs import RESULTS, add_line, describe_machines, group_runs, make_parser, read_lines, start
 
 CACHED = RESULTS / "linking_context.jsonl"
 SEEDS = (0, 1, 2)
 ORACLE = 40  # documents of testa that are asked
+NAMES = ("shown", "hidden")  # of mentions, to the oracle
+WAYS = ("local", "global")
 NOISE = 0.1  # of the known entities in training, with `taught`: one of the wrong candidates
 
 
@@ -99,20 +103,23 @@ def run(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
         keep_scores(nlp, linker, testa, options)
     asked = testa[: options.limit or ORACLE]
     examples = [example(nlp, doc, nil=not system.taught) for doc in asked]
-    oracle = {
-        name: linking_oracle.summarise(linking_oracle.ask(linker, examples, seed=options.seed, hide=name == "hidden"))
-        for name in ("shown", "hidden")
-    }
-    right = {way: right_of(nlp, linker, asked, way, nil=not system.taught) for way in ("local", "global")}
+    oracle = {name: linking_oracle.ask(linker, examples, seed=options.seed, hide=name == "hidden") for name in NAMES}
+    linked = {way: link(nlp, linker, asked, way, nil=not system.taught) for way in WAYS}
     nlp.remove_pipe("luke_linker")
+    path = f"linking_context/{options.system}-{len(train)}-{options.seed}"
     return {
         "system": options.system,
         "seed": options.seed,
         "settings": {"documents": len(train), "epochs": options.epochs, **settings},
         "asked": len(asked),
-        "oracle": oracle,
-        "accuracy": {way: round(100 * float(np.divide(*np.sum(rows, 0))), 2) for way, rows in right.items()},
-        "right": right,
+        "oracle": {name: linking_oracle.summarise(found) for name, found in oracle.items()},
+        "accuracy": {way: found["accuracy"] for way, found in linked.items()},
+        "predictions": None
+        if options.limit
+        else {
+            **{name: linking_oracle.keep_found(f"{path}-{name}.jsonl", found) for name, found in oracle.items()},
+            **{way: keep(f"{path}-{way}.jsonl", found["answers"]) for way, found in linked.items()},
+        },
         "seconds": round(seconds, 1),
         **describe_machine(),
     }
@@ -189,16 +196,10 @@ def taught_items(settings: Any, document: Any, links: Sequence[Any], table: Any,
             yield window.item(scored, owner=owner, gold=np.array(places, dtype=np.int64))
 
 
-def right_of(nlp: Any, linker: Any, docs: Sequence[Any], way: str, *, nil: bool) -> list[tuple[int, int]]:
-    """Of each document how many in-KB mentions are right, and how many there are."""
+def link(nlp: Any, linker: Any, docs: Sequence[Any], way: str, *, nil: bool) -> dict[str, Any]:
+    """What `judge` finds."""
     linker.cfg["inference"] = way
-    examples = [example(nlp, doc, nil=nil) for doc in docs]
-    rows = []
-    for one, doc in zip(nlp.pipe((x.predicted for x in examples), batch_size=64), docs, strict=True):
-        linked = {(x.start, x.end): x.kb_id_ for x in one.ents}
-        gold = [x for x in doc.ents if x.kb_id_ and x.kb_id_ != "NIL"]
-        rows.append((sum(linked.get((x.start, x.end)) == x.kb_id_ for x in gold), len(gold)))
-    return rows
+    return judge([example(nlp, doc, nil=nil) for doc in docs], partial(nlp.pipe, batch_size=64))
 
 
 def keep_scores(nlp: Any, linker: Any, docs: Sequence[Any], options: argparse.Namespace) -> None:
@@ -213,8 +214,8 @@ def keep_scores(nlp: Any, linker: Any, docs: Sequence[Any], options: argparse.Na
 
 
 def counts_of(lines: Sequence[dict[str, Any]], way: str) -> list[Any]:
-    """For `compare`, whose F1 is the accuracy where each wrong one is missed, too."""
-    return [np.array([[[a, n - a, n - a]] for a, n in x["right"][way]], dtype=float) for x in lines]
+    """For `compare`, of runs with predictions."""
+    return [count_links(read(x["predictions"][way])) for x in lines]
 
 
 def make_table(results: list[dict[str, Any]]) -> str:
@@ -232,7 +233,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     ]
     groups = group_runs(results, lambda x: (describe(x),), order=tuple(SYSTEMS))
     for (system,), group in groups:
-        for names in ("shown", "hidden"):
+        for names in NAMES:
             some = [x["oracle"][names] for x in group]
             cells = [system, str(len(group)), names, f"{mean(x['none']['accuracy'] for x in some):.1f}"]
             for context in linking_oracle.CONTEXTS[1:]:
@@ -243,7 +244,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
     lines.append("|---|---|---|---|---|---|---|")
     known = {system: group for (system,), group in groups}
     for (system,), group in groups:
-        ways = [f"{mean(x['accuracy'][way] for x in group):.1f}" for way in ("local", "global")]
+        ways = [f"{mean(x['accuracy'][way] for x in group):.1f}" for way in WAYS]
         ways.insert(1, describe_gap(known.get(describe({**group[0], "system": "taught"}), []), group))
         gap = str(compare(counts_of(group, "local"), counts_of(group, "global")))
         seeds = ", ".join(str(x["seed"]) for x in group)

@@ -110,8 +110,8 @@ def _check_known(proc: LukeComponent, golds: Sequence[Example], least: int) -> N
     known = sum(len(scored) for scored, _ in counted) - strange.total()
     if strange and known < max(least, 1):
         raise ValueError(
-            f"'{proc.name}' knows the labels of {known} of the {known + strange.total():,} gold ones, expected at least "
-            f"{max(least, 1)}; it does not know {listed_labels(strange)}. Its labels are "
+            f"'{proc.name}' knows the labels of {known} of the {known + strange.total():,} gold ones, expected at "
+            f"least {max(least, 1)}; it does not know {listed_labels(strange)}. Its labels are "
             f"{shorten(sorted(proc.labels), noun='labels')}: give the data these."
         )
 
