@@ -18,11 +18,11 @@ from .errors import failing_as
 
 
 def build_kb_cli(
-    sources: list[Path] = typer.Argument(
-        ...,
+    sources: list[Path] | None = typer.Argument(
+        None,
         help="All parts of a Wikipedia dump (XML), Wikidata items (.json), tables of entities (columns id, names and, "
         "where known, description, count, prior, person), tables of names (name, entity and count or probability), "
-        "the folder of PPRforNED; plain, .bz2 or .gz",
+        "the folder of PPRforNED; plain, .bz2 or .gz. None where entities are only removed",
     ),
     output: Path = typer.Argument(..., help="Folder of the knowledge base; an older one there is replaced"),
     add_to: Path | None = typer.Option(
@@ -84,6 +84,9 @@ def build_kb_cli(
     )
     if add_to is None and (replace or remove):
         raise ValueError("--replace and --remove change a knowledge base that is there: name it with --add-to.")
+    sources = sources or []
+    if not sources and remove is None:
+        raise ValueError("Expected sources before the folder of the knowledge base, but there are none.")
     if add_to is None:
         built = build_kb(sources, output, settings=settings, progress=True)
     elif replace or remove:

@@ -45,6 +45,19 @@ def test_adding(run, tmp_path):
     assert len(EntityKB.open("kb").candidates("Ada")) == 3
 
 
+def test_removing_alone(run, tmp_path):
+    run("entities.csv", "kb")
+    first, *others = EntityKB.open("kb").entities()
+    (tmp_path / "gone.txt").write_text(f"{first}\n")
+    code, text = run("kb", "--add-to", "kb", "--remove", "gone.txt")
+    assert code == 0, text
+    assert list(EntityKB.open("kb").entities()) == others
+    for arguments in (("kb",), ("kb", "--add-to", "kb"), ("kb", "--add-to", "kb", "--replace")):
+        code, text = run(*arguments)
+        assert (code, "Expected sources before the folder" in text) == (1, True), text
+    assert list(EntityKB.open("kb").entities()) == others
+
+
 def test_errors_are_told(run, tmp_path):
     before = sorted(tmp_path.iterdir())
     code, text = run("names.tsv", "kb")
