@@ -6,7 +6,7 @@ from time import perf_counter
 import typer
 
 from ..aliases.counts import Limits
-from ..kb.build import KBSettings, build_kb
+from ..kb.build import BuiltKB, KBSettings, build_kb
 from ..kb.change import add_to_kb, change_kb
 from ..kb.items import Wikidata
 from ..kb.knowledge_base import EntityKB
@@ -82,21 +82,24 @@ def build_kb_cli(
         on_damage,
         None if workers is None and engine == "processes" else Engine(engine, workers, address),
     )
-    if add_to is None and (replace or remove):
-        raise ValueError("--replace and --remove change a knowledge base that is there: name it with --add-to.")
-    sources = sources or []
-    if not sources and remove is None:
-        raise ValueError("Expected sources before the folder of the knowledge base, but there are none.")
-    if add_to is None:
-        built = build_kb(sources, output, settings=settings, progress=True)
-    elif replace or remove:
-        ids = [] if remove is None else [line.strip() for line in read_lines(remove)]
-        built = change_kb(
-            EntityKB.open(add_to), sources, output, remove=list(filter(None, ids)), settings=settings, progress=True
-        )
-    else:
-        built = add_to_kb(EntityKB.open(add_to), sources, output, settings=settings, progress=True)
+    built = _build(sources or [], output, add_to, replace, remove, settings)
     if verify:
         with failing_as("The new knowledge base is not as it was written."):
             built.kb.verify(progress=True)
     tell_built(output, built.kb, built.read, built.left_out, seconds=perf_counter() - start)
+
+
+def _build(
+    sources: list[Path], output: Path, add_to: Path | None, replace: bool, remove: Path | None, settings: KBSettings
+) -> BuiltKB:
+    if add_to is None and (replace or remove):
+        raise ValueError("--replace and --remove change a knowledge base that is there: name it with --add-to.")
+    if not sources and remove is None:
+        raise ValueError("Expected sources before the folder of the knowledge base, but there are none.")
+    if add_to is None:
+        return build_kb(sources, output, settings=settings, progress=True)
+    kb = EntityKB.open(add_to)
+    if not (replace or remove):
+        return add_to_kb(kb, sources, output, settings=settings, progress=True)
+    ids = [] if remove is None else [line.strip() for line in read_lines(remove)]
+    return change_kb(kb, sources, output, remove=list(filter(None, ids)), settings=settings, progress=True)
