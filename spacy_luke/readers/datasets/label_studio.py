@@ -1,11 +1,13 @@
 """Label Studio's exports of labelled texts, JSON and JSON-MIN."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...stores.plain_text import parse_json
 from ..json_files import read_json_list, take, take_strings
 from ..records import Mention, Place, Record
 from .places import other_words
@@ -20,23 +22,32 @@ def read_label_studio(path: str | Path) -> Iterator[Record]:
     """A JSON list of tasks. A task has its "data", the text under "text" or as the only string, and "annotations", of
     which the first that was not cancelled counts: regions of type "labels" or "hypertextlabels" are mentions, one for
     each of their labels, and those of type "relation" relations, one for each of theirs ("related" where there is
-    none). JSON-MIN has the "text" and the regions under "label" of one object.
+    none). JSON-MIN has in one object the "text" and, under the names of the controls, lists of regions or such a list
+    as a string: those of objects with "start", "end" and "labels" are read, other lists of objects are left out and
+    counted.
 
     Tasks without an annotation are left out, and counted in `Record.notes` of the last one that has any; further
     annotations of a task, regions of other types, those without a label and relations of these are left out, and
-    counted in its own. Raises ValueError where no task has an annotation, and where a
-    region's own text is not what stands at its place: places are counted in characters, or, as browsers do, in units
-    of UTF-16, which the regions of a task tell together.
+    counted in its own. Raises ValueError where no task has an annotation, where no task of JSON-MIN has a list of
+    regions, and where a region's own text is not what stands at its place: places are counted in characters, or, as
+    browsers do, in units of UTF-16, which the regions of a task tell together.
     """
     last: Record | None = None
     left_out = 0
+    keys: set[str] | None = set()  # of tasks without a list of regions; None: a task has one
     for where, item in read_json_list(path):
-        if (found := _regions(where, item)) is None:
+        if (task := _small_task(where, item) if "data" not in item else _task(where, item)) is None:
             left_out += 1
             continue
         if last is not None:
             yield last
-        last = _record(where, *found)
+        last = _record(where, task)
+        keys = None if keys is None or task.has_regions else keys | item.keys()
+    if keys:
+        raise ValueError(
+            f"{path}: expected in a task of JSON-MIN a list of regions with 'start', 'end' and 'labels', but no task "
+            f"has one; their keys are {sorted(keys)}. Export it anew, as JSON or as JSON-MIN of a project with Labels."
+        )
     if left_out and last is None:
         raise ValueError(f"{path}: expected tasks with an annotation, but none of the {left_out} has any.")
     if left_out and last is not None:
@@ -45,12 +56,17 @@ def read_label_studio(path: str | Path) -> Iterator[Record]:
         yield last
 
 
-def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]], int] | None:
-    """The text, what is annotated and how many further annotations there are; None where nobody did."""
-    if "data" not in item:
-        text = take(where, item, "text", str)
-        labels = item.get("label") or []
-        return text, [{"type": "labels", "value": one} for one in labels if isinstance(one, dict)], 0
+class _Task(NamedTuple):
+    """notes: what is left out; has_regions: whether it has a list of regions, which may be empty."""
+
+    text: str
+    regions: list[dict[str, Any]]
+    notes: dict[str, int]
+    has_regions: bool = True
+
+
+def _task(where: str, item: dict[str, Any]) -> _Task | None:
+    """None where nobody annotated it."""
     data = take(where, item, "data", dict)
     named = [value for name, value in data.items() if name == "text" and isinstance(value, str)]
     strings = named or [value for value in data.values() if isinstance(value, str)]
@@ -59,12 +75,37 @@ def _regions(where: str, item: dict[str, Any]) -> tuple[str, list[dict[str, Any]
     done = [one for one in item.get("annotations") or [] if isinstance(one, dict) and not one.get("was_cancelled")]
     if not done:
         return None
-    regions = take(where, done[0], "result", list)
-    return strings[0], [one for one in regions if isinstance(one, dict)], len(done) - 1
+    regions = [one for one in take(where, done[0], "result", list) if isinstance(one, dict)]
+    further = len(done) - 1
+    return _Task(strings[0], regions, {"annotations of a task beside its first, left out": further} if further else {})
 
 
-def _record(where: str, text: str, regions: list[dict[str, Any]], further: int) -> Record:
-    notes = Counter({"annotations of a task beside its first, left out": further} if further else {})
+def _small_task(where: str, item: dict[str, Any]) -> _Task:
+    """A task of JSON-MIN. A text without regions may lack their list."""
+    text = take(where, item, "text", str)
+    lists = {name: found for name, value in item.items() if name != "text" and (found := _objects(value)) is not None}
+    others = {name for name, found in lists.items() if found and not any(map(_is_region, found))}
+    regions = [{"type": "labels", "value": one} for name in lists if name not in others for one in lists[name]]
+    notes = {f"lists under {name!r} without start, end and labels, left out": 1 for name in sorted(others)}
+    return _Task(text, regions, notes, has_regions=lists.keys() > others)
+
+
+def _objects(value: Any) -> list[dict[str, Any]] | None:
+    """A list of objects, also as a string of JSON; None for anything else."""
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = parse_json(value)
+        except json.JSONDecodeError:
+            return None
+    return value if isinstance(value, list) and all(isinstance(one, dict) for one in value) else None
+
+
+def _is_region(value: dict[str, Any]) -> bool:
+    return {"start", "end"} <= value.keys() and not value.keys().isdisjoint(_KINDS)
+
+
+def _record(where: str, task: _Task) -> Record:
+    text, regions, notes = task.text, task.regions, Counter(task.notes)
     mentions: list[Mention] = []
     numbers: dict[Any, int | None] = {}  # of the first mention of each region, by its id; None: it has no label
     marked = [region for region in regions if region.get("type") in _KINDS]
@@ -74,7 +115,7 @@ def _record(where: str, text: str, regions: list[dict[str, Any]], further: int) 
         kind = region.get("type")
         if kind in _KINDS:
             value, (start, end) = region["value"], next(places)
-            labels = take_strings(where, value, "labels" if "labels" in value else "hypertextlabels")
+            labels = take_strings(where, value, _KINDS[1] if _KINDS[1] in value else _KINDS[0])
             numbers[region.get("id")] = len(mentions) if labels else None
             notes.update({"regions without a label, left out": 1} if not labels else {})
             mentions += [Mention(start, end, label) for label in labels]

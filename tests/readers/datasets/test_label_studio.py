@@ -117,6 +117,23 @@ def test_other_shapes(write):
     assert [mentions(x) for x in records(write(short, {"id": 2, "text": TEXT}))] == [[("Ada", "PER")], []]
 
 
+@pytest.mark.parametrize("as_string", [False, True])
+def test_json_min_has_regions_under_the_names_of_controls(as_string, write):
+    def small(**lists):
+        return {"id": 1, "text": TEXT, **{x: json.dumps(y) if as_string else y for x, y in lists.items()}}
+
+    ada = {"start": 2, "end": 5, "text": "Ada", "labels": ["PER"]}
+    shell = {"start": 9, "end": 14, "text": "Shell", "hypertextlabels": ["ORG"]}
+    (first, second) = records(write(small(ner=[ada], orgs=[shell], hard=[{"number": 3}]), small(ner=[])))
+    assert mentions(first) == [("Ada", "PER"), ("Shell", "ORG")]
+    assert first.notes == {"lists under 'hard' without start, end and labels, left out": 1}
+    assert (second.mentions, second.notes) == ([], {})
+    with pytest.raises(ValueError, match=r"expected 'labels' \(list\), but got an object with \['end', 'start'\]"):
+        records(write(small(ner=[ada, {"start": 2, "end": 5}])))
+    with pytest.raises(ValueError, match=r"no task has one; their keys are \['hard', 'id', 'text'\]"):
+        records(write(small(hard=[{"number": 3}]), small()))
+
+
 def test_documents(write, tmp_path):
     path = write(task(region(1, 2, 5, "PER"), region(2, 9, 14, "ORG")))
     (doc,) = dataset_docs(spacy.blank("en"), path, format="label_studio")
