@@ -9,7 +9,8 @@ from ..records import Mention, Record
 from ..schemes import TagError, decode_tags
 
 _WORDS = ("tokens", "words", "tokenized_text")
-_TAGS = ("ner_tags", "tags", "labels", "ner")
+_MENTIONS = "ner"  # as GLiNER calls them
+_TAGS = ("ner_tags", "tags", "labels", _MENTIONS)
 
 
 def read_tokens(path: str | Path, *, tag_names: str | None = None) -> Iterator[Record]:
@@ -17,16 +18,17 @@ def read_tokens(path: str | Path, *, tag_names: str | None = None) -> Iterator[R
 
     Words stand under "tokens", "words" or "tokenized_text". Under "ner_tags", "tags", "labels" or "ner" is either a
     tag for each word, of any scheme of `schemes`, or a list of mentions [first word, last word, label] (GLiNER), which
-    may overlap. tag_names: the names of tags that are numbers, in the order of the numbers, with commas between them:
-    those of the data set's `features["ner_tags"].feature.names`.
+    may overlap; an empty list under "ner" has no mentions. tag_names: the names of tags that are numbers, in the order
+    of the numbers, with commas between them: those of the data set's `features["ner_tags"].feature.names`.
 
     Raises ValueError, naming the line or item, for what is not so.
     """
     names = None if tag_names is None else [name.strip() for name in tag_names.split(",")]
     for where, item in read_json_objects(path):
         words = _words(where, item)
-        found = take(where, item, _field(where, item, _TAGS), list)
-        if found and all(isinstance(x, list) for x in found):
+        name = _field(where, item, _TAGS)
+        found = take(where, item, name, list)
+        if all(isinstance(x, list) for x in found) and (found or name == _MENTIONS):
             mentions = [_mention(where, x, len(words)) for x in found]
         else:
             mentions = _decoded(where, _tags(where, found, names), len(words))

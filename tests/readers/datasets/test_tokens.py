@@ -40,6 +40,10 @@ def test_read(item, lines, tmp_path):
     assert mentions(path, tag_names=NAMES) == [FOUND, []]
 
 
+def test_no_mentions(tmp_path):
+    assert mentions(write(tmp_path / "data.json", {"tokenized_text": ["Nobody", "came"], "ner": []})) == [[]]
+
+
 def test_nested_mentions(tmp_path):
     path = write(tmp_path / "data.json", {"tokenized_text": WORDS, "ner": [[3, 4, "LOC"], [3, 5, "EVENT"]]})
     (doc,) = dataset_docs(spacy.blank("en"), path, format="tokens", spans_key="sc")
@@ -58,6 +62,7 @@ def test_files(tmp_path):
         ({"tokens": WORDS, "ner_tags": [1] * 6}, "line 1: its tags are numbers.*--tag-names"),
         ({"tokens": WORDS, "ner_tags": [7] * 6, "names": NAMES}, "tag 0 is 7, but there are 5 names"),
         ({"tokens": WORDS, "ner_tags": ["O"] * 5}, "expected a tag for each of 6 words, but there are 5"),
+        ({"tokens": WORDS, "ner_tags": []}, "expected a tag for each of 6 words, but there are 0"),
         ({"tokens": WORDS, "ner_tags": ["O"] * 5 + ["LOC"]}, "word 5"),
         ({"tokens": WORDS, "ner_tags": ["O"] * 5 + [None]}, "expected tags, but number 5 is None"),
         ({"tokens": ["EU", " "], "ner_tags": ["O", "O"]}, "expected words, but number 1 is ' '"),
