@@ -2,11 +2,12 @@
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..stores.plain_text import not_utf8, parse_json, read_text, single_keys
+from ..stores.plain_text import decode_text, not_utf8, parse_json, single_keys
 
 T = TypeVar("T")
 
@@ -14,7 +15,11 @@ T = TypeVar("T")
 def read_json(path: str | Path) -> Any:
     """The value of a JSON file; ValueError with file and line where it is none, and where a key is there twice."""
     path = Path(path)
-    text = read_text(path)
+    return _parse_whole(path, path.read_bytes())
+
+
+def _parse_whole(path: Path, raw: bytes) -> Any:
+    text = decode_text(raw, path)
     try:
         data = parse_json(text, object_pairs_hook=single_keys)
     except json.JSONDecodeError as error:
@@ -31,21 +36,28 @@ def read_json(path: str | Path) -> Any:
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """For each line that is not blank "FILE, line N" and its object; ValueError where there is none."""
-    path = Path(path)
+    with Path(path).open("rb") as file:
+        yield from _objects_of_lines(Path(path), file)
+
+
+def _objects_of_lines(path: Path, lines: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
     empty = True
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            if raw.strip():
-                empty = False
-                where = f"{path}, line {number}"
-                yield where, _parse(where, raw, "utf-8-sig" if number == 1 else "utf-8")
+    for number, raw in enumerate(lines, 1):
+        if raw.strip():
+            empty = False
+            where = f"{path}, line {number}"
+            yield where, _parse(where, raw, "utf-8-sig" if number == 1 else "utf-8")
     if empty:
         raise ValueError(f"{path}: expected JSON lines, but the file holds none.")
 
 
 def read_json_list(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """For each object of a file that is one JSON list "FILE, item N" (from 0) and the object."""
-    items = read_json(path)
+    path = Path(path)
+    yield from _objects_of_list(path, read_json(path))
+
+
+def _objects_of_list(path: Path, items: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if not isinstance(items, list) or not items:
         raise ValueError(
             f"{path}: expected a JSON list of objects, but got {type(items).__name__} {str(items)[:60]!r}."
@@ -58,10 +70,19 @@ def read_json_list(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_json_objects(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """As `read_json_list` where the file begins with a bracket, and as `read_json_lines` elsewhere."""
-    with Path(path).open("rb") as file:
-        start = file.read(1000).removeprefix(codecs.BOM_UTF8).lstrip()
-    yield from read_json_list(path) if start.startswith(b"[") else read_json_lines(path)
+    """As `read_json_list` where the file begins with a bracket, and as `read_json_lines` elsewhere. It is opened once,
+    and so may be a pipe."""
+    path = Path(path)
+    with path.open("rb") as file:
+        begin: list[bytes] = []  # up to the first line that is not blank
+        start = b""
+        while not start and (line := file.readline()):
+            start = (line if begin else line.removeprefix(codecs.BOM_UTF8)).strip()
+            begin.append(line)
+        if start.startswith(b"["):
+            yield from _objects_of_list(path, _parse_whole(path, b"".join([*begin, *file])))
+        else:
+            yield from _objects_of_lines(path, chain(begin, file))
 
 
 def take(where: str, item: Any, name: str, kind: type[T]) -> T:

@@ -68,7 +68,7 @@ def printable_name(path: Path) -> str:
 
 def read_text(path: Path) -> str:
     """A whole file in UTF-8, its line ends as they are. ValueError names the byte that is not."""
-    return _decode(path.read_bytes(), path)
+    return decode_text(path.read_bytes(), path)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -82,7 +82,8 @@ def split_lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _decode(raw: bytes, name: Path | str) -> str:
+def decode_text(raw: bytes, name: Path | str) -> str:
+    """The text of a whole file, as `read_text` gives it."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -96,7 +97,7 @@ def read_plain_text(path: Path) -> str:
     raw, name = (sys.stdin.buffer.read(), "standard input") if standard else (path.read_bytes(), path)
     if raw.startswith(b"%PDF-"):
         raise ValueError(f"{name}: expected text, but it is a PDF. Extract its text, such as by pdftotext.")
-    return _decode(raw, name)
+    return decode_text(raw, name)
 
 
 def read_object(path: Path, **settings: Any) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""JSON that says something twice, or nothing."""
+"""JSON that says something twice, or nothing, and JSON from pipes."""
 
+import os
 import re
+import threading
 
 import pytest
 
@@ -26,3 +28,18 @@ def test_a_key_that_is_there_twice(tmp_path, read, before, after, where):
     told = f"{path}{where}"
     with pytest.raises(ValueError, match=rf"^{re.escape(told)}.*expected each key once, but 'spans' is there twice"):
         list(read(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
+@pytest.mark.parametrize("many", [3, 30_000])
+@pytest.mark.parametrize(("begin", "between", "end"), [("\ufeff", "\n", "\n"), ("\n", "\n", ""), ("\n[\n", ",\n", "]")])
+def test_a_pipe_is_read_whole(tmp_path, many, begin, between, end):
+    """It can be opened once alone."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    text = begin + between.join(f'{{"number": {i}}}' for i in range(many)) + end
+    writer = threading.Thread(target=path.write_text, args=(text, "utf8"))
+    writer.start()
+    found = [item["number"] for _, item in read_json_objects(path)]
+    writer.join()
+    assert found == list(range(many))
