@@ -37,12 +37,13 @@ _WEEK = 7 * 24 * 3600  # seconds
 
 @contextmanager
 def write_atomically(path: Path) -> Iterator[Path]:
-    """Gives a temporary path beside `path`; when the block ends well, what was written there becomes `path`.
+    """Gives a temporary path beside `path`, or beside what it is a link to; when the block ends well, what was written
+    there becomes that file.
 
     On any error (a full disk, Ctrl-C) the temporary file goes and the old file stays as it was. A killed process leaves
     the old file, and a hidden folder beside it, which the next write to a place beside it removes.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     held = HeldFolder(path)
     try:
         held.path.touch()

@@ -268,6 +268,19 @@ def test_errors_name_the_place_that_was_asked_for(tmp_path, write):
     assert error.value.filename == str(tmp_path / "full")
 
 
+@pytest.mark.parametrize("what", ["file", "folder"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_links_lead_to_what_is_written(tmp_path, what, is_there):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk/place")
+    if is_there:
+        write(tmp_path / "disk" / "place", what)
+    write(tmp_path / "link", what)
+    assert (tmp_path / "link").readlink().as_posix() == "disk/place"
+    assert (tmp_path / "disk" / "place").is_dir() == (what == "folder")
+    assert [names_in(tmp_path), names_in(tmp_path / "disk")] == [["disk", "link"], ["place"]]
+
+
 def test_hold(tmp_path):
     path = tmp_path / "manifest"
     path.touch()
