@@ -16,7 +16,7 @@ from ..pages.terminal import draw_table, terminal_width
 from ..pipelines.annotation import annotate_file, pipeline_name
 from ..stores.plain_text import STANDARD_INPUT, printable_name, read_text
 from ..streams.inputs import SUFFIXES
-from .outputs import check_target
+from .outputs import check_targets
 from .terminal import show_heading
 
 
@@ -43,7 +43,7 @@ def annotate_cli(
         )
     if key is not None and text == STANDARD_INPUT:
         raise ValueError("A key is of a text in a file: give its name in the place of -.")
-    check_target(output, [text, key])
+    check_targets([output], [text, key])
     answers = None if key is None else read_answer_key(key, read_text(text))
     nlp = spacy.load(pipeline)
     found = annotate_file(nlp, text, questions=question, queries=query, component=component)

@@ -14,6 +14,7 @@ from ..pages.terminal import terminal_width
 from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
 from .given import number_or_name
+from .outputs import check_targets
 
 _LONGEST_LIST = 50  # labels
 _GENERAL = ("inputs", "output", "format", "lang", "spans_key", "limit", "shard_words", "tag_column")  # of all formats
@@ -74,13 +75,16 @@ def corpus_cli(
         None, exists=True, dir_okay=False, help="deep_ed: titles of Wikipedia; mentions of others are left out."
     ),
     redirects: Path | None = typer.Option(None, exists=True, dir_okay=False, help="deep_ed: title, tab, title."),
-    pair_ids: Path | None = typer.Option(None, help="A tsv file for head, tail and relation of all pairs with ids."),
+    pair_ids: Path | None = typer.Option(
+        None, dir_okay=False, help="A tsv file for head, tail and relation of all pairs with ids."
+    ),
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
     settings: dict[str, Any] = {name: value for name, value in locals().items() if name not in _GENERAL}
-    settings["tag_columns"] = tag_column or None
+    settings |= {"tag_columns": tag_column or None, "documents": number_or_name(documents)}
     settings["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
-    settings["documents"] = number_or_name(documents)
+    besides = [path for name, path in settings.items() if isinstance(path, Path) and name != "pair_ids"]
+    check_targets([output, pair_ids], [*inputs, *besides])
     found = convert_files(
         inputs,
         output,
@@ -91,10 +95,9 @@ def corpus_cli(
         shard_words=shard_words,
         settings=settings,
     )
-    counts = found.counts
     where = "" if len(found.files) == 1 else f" ({len(found.files)} files)"
-    msg.good(f"{output}{where}: {counts['documents']:,} documents, {counts['words']:,} words")
-    _report(counts, found.labels)
+    msg.good(f"{output}{where}: {found.counts['documents']:,} documents, {found.counts['words']:,} words")
+    _report(found.counts, found.labels)
     if pair_ids is not None:
         msg.good(f"{pair_ids}: {found.pair_ids:,} pairs of ids")
 

@@ -19,7 +19,7 @@ from ..reports.report import make_report
 from ..stores.atomic import write_atomically
 from .configs import read_overrides
 from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES, read_entity_scope
-from .outputs import check_target
+from .outputs import check_targets
 from .terminal import show_heading, show_table
 
 
@@ -63,8 +63,7 @@ def evaluate_cli(
     asked = {"--against": against, "--log": log, "--pictures": pictures}
     if useless := [name for name, value in asked.items() if value is not None and html is None]:
         raise ValueError(f"{useless[0]} is of the report: give --html REPORT.html too.")
-    for written in (output, html):
-        check_target(written, [data, log])
+    check_targets([output, html, pictures], [data, log])
     training = None if log is None else read_log(log)
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)

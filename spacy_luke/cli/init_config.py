@@ -27,7 +27,7 @@ from ..readers.docbin import read_docbins
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
 from .given import number_or_name
-from .outputs import check_target
+from .outputs import check_targets
 
 _MOST_LABELS = 12  # of a task that are shown
 _HAS_GPU = has_cupy_gpu and has_torch_cuda_gpu
@@ -74,7 +74,7 @@ def init_config_cli(
     written to the folder corpus/NAME beside the config NAME.cfg: all, train and dev.spacy, older ones are replaced."""
     if output.exists() and not overwrite:
         raise ValueError(f"{output} is there already: choose another name, or replace it with --overwrite.")
-    check_target(output, [*train, *dev])
+    check_targets([output], [*train, *dev])
     tasks = _check_options(task, encoder, machine)
     asking = sys.stdin.isatty() if ask is None else ask
     given = _ask_data(_Answers(train, dev, format), asking)
