@@ -15,6 +15,7 @@ CSV_FIELD = 1 << 26  # characters of a field of a .csv at most
 _PACKED_AS = {b"\x1f\x8b": ("gzip", "gunzip"), b"BZh91AY&SY": ("bzip2", "bunzip2")}  # by how files begin
 _WESTERN = "cp1252"  # latin1, too, whose further signs are control characters that no text has
 _IN_QUOTES = re.compile('"[^"]*"')
+_FOR_EXCEL = re.compile(r'"?sep=(.?)"?')
 _ESCAPED = re.compile(r"\\x[89a-f][0-9a-f]")  # as a byte of a name that is no UTF-8 is shown
 
 
@@ -112,9 +113,15 @@ def read_object(path: Path, **settings: Any) -> dict[str, Any]:
 
 
 def csv_lines(path: Path | str, lines: Iterable[str], *, known: Collection[str]) -> Iterator[str]:
-    """The lines of a .csv. ValueError where semicolons are between its columns, as some spreadsheets write them. known:
-    columns of which there is at least one."""
+    """The lines of a .csv. ValueError where semicolons are between its columns, as some spreadsheets write them, and
+    where the first line says what is between them, to Excel. known: columns of which there is at least one."""
     for number, line in enumerate(lines):
+        if number == 0 and (said := _FOR_EXCEL.fullmatch(line.strip())):
+            save = "" if said[1] == "," else ", and save it with commas, or with tabs as .tsv"
+            raise ValueError(
+                f"{path}: expected the names of the columns in the first line of a .csv, but it is {line.strip()!r}, "
+                f"which only Excel reads. Remove this line{save}."
+            )
         columns = [x.strip(' "\r\n') for x in line.split(";")] if number == 0 and "," not in line else []
         if len(columns) > 1 and not set(columns).isdisjoint(known):
             raise ValueError(

@@ -6,16 +6,17 @@ ValueError.
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple
 
 from spacy.vocab import Vocab
 
 from ..annotations import get_document_fields, get_document_id
 from ..readers.docbin import read_docbins
-from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, parse_json, single_keys, tsv_lines
+from ..stores.plain_text import CSV_FIELD, check_columns, csv_lines, not_utf8, parse_json, single_keys, tsv_lines
 from ..stores.tabs import tsv_rows
 from .given_texts import InputItem, UnreadText, as_item, unread_record
 
@@ -73,14 +74,14 @@ def read_json_texts(file: BinaryIO, name: str, fields: InputFields) -> Iterator[
 
 
 def read_commas(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
-    with _text_of(file, newline="") as text:
-        lines = csv_lines(name, text, known=(fields.text, fields.id))
-        yield from _read_table(csv.reader(lines, strict=True), name, fields)
+    with _table_lines(file, name, newline="") as lines:
+        known = (fields.text, fields.id)
+        yield from _read_table(_comma_rows(csv_lines(name, lines, known=known)), name, fields)
 
 
 def read_tabs(file: BinaryIO, name: str, fields: InputFields) -> Iterator[InputItem]:
-    with _text_of(file, newline="\n") as text:
-        yield from _read_table((row for _, row in tsv_rows(tsv_lines(name, text))), name, fields)
+    with _table_lines(file, name, newline="\n") as lines:
+        yield from _read_table((row for _, row in tsv_rows(tsv_lines(name, lines))), name, fields)
 
 
 def read_docs(path: Path, name: str, fields: InputFields) -> Iterator[InputItem]:
@@ -156,30 +157,48 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[str, str | UnreadText]]:
 
 
 @contextmanager
-def _text_of(file: BinaryIO, *, newline: str) -> Iterator[TextIO]:
-    """The text of a table, whose file stays open."""
+def _table_lines(file: BinaryIO, name: str, *, newline: str) -> Iterator[Iterator[str]]:
+    """The lines of a table, whose file stays open. ValueError where the first one is no UTF-8."""
     csv.field_size_limit(CSV_FIELD)
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline=newline)
     try:
-        yield text
+        first = text.readline()
+        if told := _wrong_bytes(first, name):
+            raise ValueError(f"{name}, line 1: {told}")
+        yield chain([first], text)
     finally:
         text.detach()
 
 
-def _read_table(rows: Iterator[list[str]], name: str, fields: InputFields) -> Iterator[InputItem]:
-    """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
-    header = _header(name, rows)
-    _columns(name, header, fields)
-    number = 0
+def _comma_rows(lines: Iterable[str]) -> Iterator[list[str] | str]:
+    """The rows of a .csv; in the place of one that is none, for each of its lines, what is wrong: a quote that is not
+    closed takes other lines along."""
+    reader = csv.reader(lines, strict=True)
     while True:
-        number += 1
-        place = f"{name}:{number}"
+        before = reader.line_num
         try:
-            row = next(rows)
+            yield next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield UnreadText(place, place, f"expected a row of a table, but {error}.")
+            first, last = before + 1, reader.line_num
+            others = (
+                f": the lines {first} to {last} are lost, as a quote that opens in one of them is not closed. Close "
+                "it, and double the quotes that are part of a text"
+            )
+            yield from repeat(f"{error}{others if last > first else ''}", last - before)
+
+
+def _read_table(rows: Iterator[list[str] | str], name: str, fields: InputFields) -> Iterator[InputItem]:
+    """Rows under a line with the names of the columns. A place is a row, the first one 1: a row may have many lines."""
+    header = next(rows, [])
+    if isinstance(header, str):
+        raise ValueError(f"{name}: expected a first line with the names of the columns, but {header}.")
+    kept = _columns(name, header, fields)
+    for number, row in enumerate(rows, 1):
+        place = f"{name}:{number}"
+        if isinstance(row, str):
+            yield UnreadText(place, place, f"expected a row of a table, but {row}.")
             continue
         if row and len(row) != len(header):
             told = f"expected {len(header)} columns, as in the first line, but this row has {len(row)}."
@@ -188,18 +207,11 @@ def _read_table(rows: Iterator[list[str]], name: str, fields: InputFields) -> It
         if not row:  # a blank line
             continue
         data = dict(zip(header, row, strict=True))
-        if not _is_text(data[fields.text]):
-            told = "expected UTF-8, but the text is in another encoding."
-            yield unread_record(data.get(fields.id), place, told)
+        if wrong := [(column, told) for column in kept if (told := _wrong_bytes(data[column], name))]:
+            column, told = wrong[0]
+            yield unread_record(data.get(fields.id), place, f"column {column!r}: {told}")
             continue
         yield as_item(data[fields.text], data.get(fields.id), place, fields=fields.along(data))
-
-
-def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
-    try:
-        return next(rows, [])
-    except csv.Error as error:
-        raise ValueError(f"{name}: expected a first line with the names of the columns, but {error}.") from None
 
 
 def _columns(name: str, header: list[str], fields: InputFields) -> list[str]:
@@ -216,6 +228,11 @@ def _columns(name: str, header: list[str], fields: InputFields) -> list[str]:
     return [x for x in dict.fromkeys((fields.text, fields.id, *others)) if x in header]
 
 
-def _is_text(text: str) -> bool:
-    """False where bytes were no UTF-8, which `surrogateescape` has kept."""
-    return not any("\udc80" <= x <= "\udcff" for x in text) if not text.isascii() else True
+def _wrong_bytes(text: str, name: str) -> str:
+    """What is wrong with bytes that are no UTF-8, which `surrogateescape` has kept; "" where all are."""
+    if not text.isascii():
+        try:
+            text.encode("utf8", "surrogateescape").decode()
+        except UnicodeDecodeError as error:
+            return not_utf8(error, name)
+    return ""

@@ -109,9 +109,11 @@ def find_inputs(
         elif path.is_file():
             files.append(_file(path, format))
         else:
+            is_other = path.exists()
+            advice = " Pipe texts to standard input, and name it -: COMMAND | spacy luke apply PIPELINE - OUTPUT."
             raise ValueError(
                 "Expected a file or a folder of texts, or - for standard input, but "
-                f"{printable_name(path)} is not there."
+                f"{printable_name(path)} is {'neither' if is_other else 'not there'}.{advice if is_other else ''}"
             )
     if sum(x.path is None for x in files) > 1:
         raise ValueError("Standard input (-) can be read once, but it is named several times.")

@@ -138,6 +138,8 @@ def test_fields_have_names(tmp_path):
         ("id;text", "a.csv: expected commas .* first line is 'id;text'. Save it with commas, or with tabs as .tsv"),
         ('"id";"body, or not"', "expected a first line with the names of the columns, but ',' expected"),
         ('"id";"text"', "expected commas between the columns"),
+        ("sep=;\nid;text", "it is 'sep=;', which only Excel reads. Remove this line, and save it with commas, or"),
+        ('"sep=,"\nid,text', "which only Excel reads. Remove this line.$"),
         ("id;body", "expected commas between the columns"),
         ("a;b", r"columns are \['a;b'\]. Say which by --text-field"),
         ("id;x,y", r"columns are \['id;x', 'y'\]. Say which by --text-field"),
@@ -202,6 +204,53 @@ def test_what_cannot_be_read_costs_no_other(tmp_path, monkeypatch):
     assert "line 2" in next(iter(find(tmp_path / "b.txt"))).message
 
 
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_all_cells_that_go_along_are_text(tmp_path, delimiter):
+    path = tmp_path / ("a.csv" if delimiter == "," else "a.tsv")
+    rows = ["id,text,city", "1,A.,Bonn", "2,B.,K\xf6ln", "M\xfcller,C.,Bonn", "4,D.,Bonn"]
+    path.write_bytes("\n".join(rows).replace(",", delimiter).encode("cp1252"))
+    name = path.as_posix()
+    items = list(find(path))
+    assert [(x.id, isinstance(x, UnreadText)) for x in items] == [
+        *[("1", False), ("2", True), (f"{name}:3", True), ("4", False)]
+    ]
+    for number, told in ((1, "column 'city': expected UTF-8, but byte 1 is 0xf6"), (2, "column 'id': expected UTF-8")):
+        assert items[number].message.startswith(told)
+        assert f"iconv -f cp1252 -t utf8 {name} > NEW" in items[number].message
+    assert [x.id for x in find(path, others=()) if isinstance(x, UnreadText)] == [f"{name}:3"]
+    path.write_bytes("text,gr\xf6\xdfe\nA.,1\n".replace(",", delimiter).encode("cp1252"))
+    with pytest.raises(ValueError, match="line 1: expected UTF-8, but byte 7 is 0xf6"):
+        list(find(path))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
+def test_tables_in_utf16(tmp_path, suffix, coding):
+    (tmp_path / f"a.{suffix}").write_bytes("\ufefftext\tid\r\nA.\t1\r\n".encode(coding))
+    with pytest.raises(ValueError, match=r"line 1: expected UTF-8, .* iconv -f utf16 -t utf8"):
+        list(find(tmp_path / f"a.{suffix}"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "read", "lost"),
+    [
+        (['1,"A."', '2,"B.', "3,C.", "4,D."], ["1"], (3, 5)),
+        (['1,"A.', '2,"B."', '3,"C."'], ["3"], (2, 3)),
+        (['1,"A.', 'and more."', '2,"B.', "", '3,"C.', "4,D."], ["1", "4"], (4, 6)),
+    ],
+)
+def test_each_line_that_a_quote_takes_along_is_told(tmp_path, lines, read, lost):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["id,text", *lines, ""]))
+    items = list(find(path))
+    assert [x.id for x in items if isinstance(x, GivenText)] == read
+    failed = [x for x in items if isinstance(x, UnreadText)]
+    assert len(failed) == lost[1] - lost[0] + 1
+    assert len({x.place for x in items}) == len(items)
+    for one in failed:
+        assert f"the lines {lost[0]} to {lost[1]} are lost, as a quote that opens in one of them" in one.message
+
+
 @pytest.mark.parametrize("format", ["spacy", "parquet"])
 def test_files_that_are_none(tmp_path, format):
     if format == "parquet":
@@ -214,6 +263,10 @@ def test_files_that_are_none(tmp_path, format):
 def test_unknown_sources(tmp_path):
     with pytest.raises(ValueError, match="nowhere is not there"):
         find(tmp_path / "nowhere")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ValueError, match=r"pipe is neither. Pipe texts to standard input, and name it -"):
+            find(tmp_path / "pipe")
     (tmp_path / "a.pdf").touch()
     with pytest.raises(ValueError, match=r"a\.pdf. Say what it is, such as by --input-format lines"):
         find(tmp_path / "a.pdf")
