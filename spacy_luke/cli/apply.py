@@ -166,12 +166,16 @@ def _tell(state: RunState, output: Path) -> None:
         msg.warn(f"Workers died {_many(state.deaths, 'time')}, and were replaced")
     if state.unasked:
         msg.warn(f"{state.unasked:,} questions and queries were not asked: the pipeline has no component for them")
-    if state.failed:
+    if state.failed and state.documents:
         msg.warn(f"{_many(state.failed, 'document')} failed: {printable_name(output / ERRORS)} has which, and why")
     if not state.documents and not state.failed:
         msg.warn("The inputs have no text")
     if state.repeated["ids"]:
         msg.warn(_describe_repeated(state.repeated, output))
+    if state.failed and not state.documents:
+        raise ValueError(
+            f"None of {_many(state.failed, 'document')} could be annotated: {printable_name(output / ERRORS)} has why."
+        )
     rate = (state.words - state.words_before) / max(state.seconds, 0.001)
     msg.good(
         f"{printable_name(output)}: {_many(state.documents, 'document')}, {state.words:,} words, "

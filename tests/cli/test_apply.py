@@ -56,6 +56,14 @@ def test_nothing_to_read(pipeline, tmp_path):
     assert list(AnnotatedParts.open(tmp_path / "out").texts()) == []
 
 
+def test_where_all_fail_the_command_does(pipeline, tmp_path):
+    line = '{"text": "Nobody came."}\n'
+    result, text = run(pipeline, "-", tmp_path / "out", "--workers", 0, "--max-length", 5, input=line * 2)
+    assert result.exit_code == 1, text
+    assert "Not all was annotated. None of 2 documents could be annotated:" in text
+    assert len((tmp_path / "out" / "errors.jsonl").read_text("utf8").splitlines()) == 2
+
+
 def test_ids_that_stand_twice_are_told(pipeline, tmp_path):
     rows = [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}, {"id": "a", "text": "Three."}]
     lines = "".join(json.dumps(x) + "\n" for x in rows)
