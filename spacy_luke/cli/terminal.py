@@ -28,9 +28,9 @@ def begin(
 
 
 def quieten() -> None:
-    """No colours in a file or a pipe, and none where NO_COLOR is set (no-color.org); bars and animations leave these by
-    themselves."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    """No colours in a file, a pipe or an output that is closed, and none where NO_COLOR is set (no-color.org); bars
+    and animations leave these by themselves."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         os.environ["ANSI_COLORS_DISABLED"] = "1"  # for printers that spaCy makes
         msg.show_color = False
         msg.hide_animation = True

@@ -17,7 +17,7 @@ from wasabi import msg
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke import __version__, cli
 from spacy_luke.cli.examples import EXAMPLES
-from spacy_luke.cli.terminal import quieten, show_table
+from spacy_luke.cli.terminal import quieten, show_heading, show_table, take_any_letter
 from spacy_luke.readers.docbin import write_docbin
 from tests.pipelines import annotate, as_gold, make_pipeline
 from tests.spacy_cli import find_command
@@ -157,6 +157,17 @@ def test_nothing_is_imported_that_is_not_needed():
     assert {name.split(".")[1] for name in done.stdout.split()} == {"cli", "pages", "pipelines", "stores"}
     assert "spacy_luke.pages.terminal" in done.stdout
     assert "spacy_luke.components" not in done.stdout
+
+
+def test_an_output_that_is_closed(monkeypatch):
+    monkeypatch.setattr(msg, "show_color", True)
+    monkeypatch.setattr(msg, "hide_animation", False)
+    monkeypatch.setenv("ANSI_COLORS_DISABLED", "")
+    monkeypatch.setattr("sys.stdout", None)
+    quieten()
+    take_any_letter()
+    show_heading("Nobody")
+    assert not msg.show_color
 
 
 @pytest.mark.slow
