@@ -33,6 +33,7 @@ from .records import Record, make_doc
 from .splits import SHARES, choose_by_title, divide_records, write_pair_ids
 
 FORMAT_NAMES = sorted([*COLUMN_LAYOUTS, *DATASETS, "jsonl"])
+_NOTES = "notes: "  # what counts of a reader begin with that are for the user
 _TEXT = ".txt"  # of what `Dataset.suffix` lies beside
 _DOC_SETTINGS = ("align", "overlaps")  # of a data set's Docs; others are of its file
 
@@ -66,7 +67,7 @@ def convert_files(
     inputs: of formats with a file a document also folders: all such files below them, by their names.
     format: of FORMAT_NAMES. lang: of the tokenizer. spans_key: entities go to this group, not to doc.ents. limit:
     documents to write. settings: of the format, "pair_ids" a file to write among them; None is as if it was not given.
-    Raises ValueError for a setting that the format has no use for.
+    Raises ValueError for a setting that the format has no use for, and where there are no documents.
     """
     used = _used_settings(format, settings)
     found = ConversionReport()
@@ -101,7 +102,7 @@ def _files(inputs: Sequence[Path], format: str, counts: Counter[str]) -> list[Pa
         elif found := find_files(path, suffix):
             files += found
             bare = {x.with_suffix(suffix) for x in find_files(path, _TEXT)} - set(found)
-            counts.update({f"notes: texts without their file {suffix}, left out": len(bare)} if bare else {})
+            counts.update({f"{_NOTES}texts without their file {suffix}, left out": len(bare)} if bare else {})
         else:
             raise ValueError(f"{path}: expected files *{suffix} in the folder, but it has none.")
     return files
@@ -209,3 +210,6 @@ def _count(
             counts[name] += len(asked)
             counts[f"{name} unanswerable"] += sum(item.get("answers") == [] for item in asked)
         yield doc
+    if not counts["documents"]:
+        notes = [f"{n:,} {name.removeprefix(_NOTES)}" for name, n in counts.items() if name.startswith(_NOTES) and n]
+        raise ValueError(f"Expected documents, but there are none{': ' if notes else ''}{'; '.join(notes)}.")

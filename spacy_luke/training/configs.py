@@ -42,8 +42,15 @@ def read_config(path: Path, overrides: dict[str, Any], *, code: Path | None = No
 
 
 def _check_size(path: Path) -> None:
-    """ValueError where reading the file would take minutes."""
-    text = path.read_text(encoding="utf8") if path.stat().st_size <= _LARGEST else None
+    """ValueError where the file is no text, or reading it would take minutes."""
+    try:
+        text = path.read_text(encoding="utf8") if path.stat().st_size <= _LARGEST else None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: expected a config, which is text in UTF-8, but byte {error.start} is "
+            f"{error.object[error.start]:#04x}. Data are named in a config, or by --paths.train; a config in another "
+            "encoding is to be converted."
+        ) from None
     sections = 0 if text is None else len(re.findall(r"^\[", text, re.MULTILINE))
     if text is None or sections > _MOST_SECTIONS:
         found = f"{path.stat().st_size:,} bytes" if text is None else f"{sections:,} sections"

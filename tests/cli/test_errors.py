@@ -58,6 +58,8 @@ def folder(tmp_path_factory):
     (folder / "nul.tsv").write_text("name\tentity\tcount\nocc\0red\tQ1\t3\n")
     (folder / "empty.jsonl").touch()
     (folder / "junk.spacy").write_bytes(b"junk")
+    (folder / "binary.spacy").write_bytes(b"\x9cjunk")
+    (folder / "rejected.jsonl").write_text('{"text": "Ada left.", "spans": [], "answer": "reject"}\n')
     for name, text in CONFIGS.items():
         (folder / f"{name}.cfg").write_text(text)
     (folder / "no_docs").mkdir()
@@ -123,6 +125,7 @@ MISTAKES = {
     f"{TRAIN} --training.optimizer.learn_rate.warmup 2": "warmup from 0 and below 1",
     f"train {ROOT}/configs/none.cfg -o {{}}/out": "none.cfg",
     "train {} -o {}/out": "is a directory",
+    "train {}/binary.spacy -o {}/out": "binary.spacy: expected a config, which is text in UTF-8, but byte 0 is 0x9c",
     "pretrain {} -o {}/out": "is a directory",
     "train {}/itself.cfg -o {}/out": "references ${a.b} -> ${a.b} -> ${a.b} lead back to themselves",
     "pretrain {}/circle.cfg -o {}/out": "lead back to themselves, or through more than 10 others",
@@ -152,6 +155,7 @@ MISTAKES = {
     "corpus {}/latin1.json {}/o.spacy -f tacred": "latin1.json, line 2: expected UTF-8, but byte 11 is 0xf6",
     "corpus {}/empty.jsonl {}/o.spacy -f jsonl --lang english": "Give the code of a language, such as en or de",
     "corpus {}/empty.jsonl {}/o.spacy -f jsonl": "empty.jsonl: expected JSON lines, but the file holds none",
+    "corpus {}/rejected.jsonl {}/o.spacy -f jsonl": "but there are none: 1 documents left out, since their answer is",
     "corpus {}/empty.jsonl {}/o.spacy -f josnl": "but it is 'josnl'",
     **{
         f"corpus {{}}/deep.json {{}}/o.spacy -f {x}": "nested too deeply"
