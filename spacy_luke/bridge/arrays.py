@@ -17,8 +17,9 @@ def from_xp(array: Any) -> Tensor:
 
 
 def to_floats(x: Tensor) -> FloatsXd:
-    """For Thinc. A cast, as `torch2xp` does not say of which type the numbers are."""
-    return cast(FloatsXd, torch2xp(x))
+    """For Thinc, whose optimizers know no array without a dimension: a number alone becomes an array of one. A cast, as
+    `torch2xp` does not say of which type the numbers are."""
+    return cast(FloatsXd, torch2xp(torch.atleast_1d(x)))
 
 
 def to_floats2d(x: Tensor) -> Floats2d:

@@ -37,7 +37,8 @@ def test_created_in_eval_mode():
     assert not any(part.training for part in shim.module.modules())
     assert shim.settings == {"width": 3, "rows": 5}
     assert shim.device == torch.device("cpu")
-    assert {name for name, _ in shim.named_parameters()} == {"table.weight", "part.linear.weight", "part.linear.bias"}
+    names = {"table.weight", "part.linear.weight", "part.linear.bias", "shift"}
+    assert {name for name, _ in shim.named_parameters()} == names
 
 
 def test_frozen():

@@ -17,17 +17,17 @@ def prepared(shim: TorchShim, step: int) -> None:
 
 
 def test_thincs_adam_steps_parameters():
-    """Adam.v1, spaCy's default, steps torch parameters just as it steps arrays."""
+    """Adam.v1, spaCy's default, steps torch parameters just as it steps arrays; a number alone as an array of one."""
     optimizer = registry.optimizers.get("Adam.v1")(0.01, L2=0.1, grad_clip=1.0, use_averages=False)
     plain = Adam(0.01, L2=0.1, grad_clip=1.0, use_averages=False)
     shim = make_shim()
     shim.set_dropout(0.0)
-    arrays = {name: p.detach().numpy().copy() for name, p in shim.named_parameters()}
+    arrays = {name: np.atleast_1d(p.detach().numpy().copy()) for name, p in shim.named_parameters()}
     before = {name: x.copy() for name, x in arrays.items()}
     for step in range(3):
         prepared(shim, step)
         for name, p in shim.named_parameters():
-            arrays[name], _ = plain((1, name), arrays[name], p.grad.numpy().copy())
+            arrays[name], _ = plain((1, name), arrays[name], np.atleast_1d(p.grad.numpy().copy()))
         shim.finish_update(optimizer)
         assert all(p.grad is None for _, p in shim.named_parameters())
         for name, p in shim.named_parameters():

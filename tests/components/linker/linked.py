@@ -42,10 +42,13 @@ def make_example(nlp, text):
     return Example(given, gold)
 
 
-def make_linker(store, *, attention="full", prior=False, nil=False, weights=make_checkpoint, examples=(), **config):
+def make_linker(
+    store, *, attention="full", prior=False, nil=False, weights=make_checkpoint, examples=(), model=None, **config
+):
     nlp = spacy.blank("en")
-    model = {"attention": attention, "prior": prior, "nil": nil, "encoder": {"train_precision": "float32"}}
-    linker = nlp.add_pipe("luke_linker", config={"model": model, "overlap": 16, **config})
+    settings = {"attention": attention, "prior": prior, "nil": nil, "encoder": {"train_precision": "float32"}}
+    settings.update(model or {})
+    linker = nlp.add_pipe("luke_linker", config={"model": settings, "overlap": 16, **config})
     examples = list(examples) or [make_example(nlp, text) for text in SENTENCES]
     linker.initialize(lambda: examples, nlp=nlp, weights=weights, vectors=str(store.path))
     for p in linker.model.shims[0].module.parameters():

@@ -8,6 +8,7 @@ import spacy
 import torch
 from spacy.tokens import Span
 from spacy.training import Example
+from thinc.api import Adam
 
 from spacy_luke.annotations import set_candidates_given
 from spacy_luke.batch.linking import MASKED
@@ -82,6 +83,21 @@ def test_without_nil_one_candidate_is_certain(store):
 
 def test_newly_made_linkers_know_nil():
     assert spacy.blank("en").add_pipe("luke_linker").nil
+
+
+def test_thincs_adam_moves_nil_of_a_head_without_context(store):
+    """spaCy's default optimizer teaches all numbers of the head, also NIL's, which stands alone."""
+    nlp, linker = make_linker(store, prior=True, nil=True, model={"context": False})
+    before = {name: p.detach().clone() for name, p in linker.head.named_parameters()}
+    assert {name: x.shape for name, x in before.items()} == {"prior.weight": (1, 2), "nil": ()}
+    optimizer = Adam(0.05, use_averages=True)
+    losses = [nlp.update([make_example(nlp, x) for x in SENTENCES], sgd=optimizer)["luke_linker"] for _ in range(20)]
+    assert losses[-1] < 0.8 * losses[0]
+    assert not any(torch.equal(p, before[name]) for name, p in linker.head.named_parameters())
+    with nlp.use_params(optimizer.averages):
+        assert linker.head.module.nil.shape == ()
+    again = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes()).get_pipe("luke_linker")
+    assert torch.equal(again.head.module.nil, linker.head.module.nil)
 
 
 def test_one_scale_for_one_and_thirty_candidates():
