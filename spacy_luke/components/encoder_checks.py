@@ -2,6 +2,7 @@
 with."""
 
 import sys
+from itertools import takewhile
 from types import FrameType
 from typing import Any
 
@@ -28,6 +29,7 @@ def check_owner(node: EncoderModel, *, name: str) -> None:
             return
         if owners := [found for found, proc in nlp.components if _owns(proc, shim)]:
             _check_name(node.attrs["upstream"], owners, name=name)
+            _check_place(nlp, node, owners[0], name=name)
             return
     raise ValueError(
         f"'{name}' listens to an encoder, '{owner}', that is not in the pipeline: the encoder's weights would not be "
@@ -47,6 +49,18 @@ def _check_name(upstream: str, owners: list[str], *, name: str) -> None:
         f"'{owners[0]}' now: the pipeline could not be used when it is loaded. Rename it back before it is saved: "
         f"nlp.rename_pipe({owners[0]!r}, {upstream!r})."
     )
+
+
+def _check_place(nlp: Language, node: EncoderModel, owner: str, *, name: str) -> None:
+    """ValueError where the encoder stands behind the component, which finds it when it is loaded only if it stands
+    before it. node: the component's stand-in."""
+    before = takewhile(lambda proc: not _runs(proc, node), (proc for _, proc in nlp.components))
+    if not any(_owns(proc, encoder_of(node)) for proc in before):
+        raise ValueError(
+            f"'{name}' listens to '{owner}', which stands behind it in the pipeline: it would not find its encoder "
+            f"when the pipeline is loaded. Put '{owner}' before '{name}': nlp.remove_pipe({owner!r}), then "
+            f"nlp.add_pipe({owner!r}, source=..., before={name!r}) of the pipeline that it comes from."
+        )
 
 
 def check_encoder(node: EncoderModel, *, name: str) -> None:
@@ -88,6 +102,11 @@ def _saving_frame() -> FrameType | None:
     while frame is not None and frame.f_code not in _SAVING:
         frame = frame.f_back
     return frame
+
+
+def _runs(proc: Any, node: EncoderModel) -> bool:
+    model = getattr(proc, "model", None)
+    return isinstance(model, Model) and any(part is node for part in model.walk())
 
 
 def _owns(proc: Any, shim: EncoderShim[Any]) -> bool:

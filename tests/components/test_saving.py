@@ -59,6 +59,20 @@ def test_an_encoder_that_was_removed(nlp, tmp_path):
     refused(nlp, tmp_path / "pipeline", ABSENT)
 
 
+def test_an_encoder_behind_its_users(nlp, tmp_path):
+    """It works where it was put together, but nobody could load it."""
+    whole, expected = spacy.blank("en"), answers(nlp)
+    for name, place in (("sentencizer", {}), ("luke_encoder", {}), ("luke_typer", {}), ("luke_ner", {"first": True})):
+        whole.add_pipe(name, source=nlp, **place)
+    message = r"'luke_ner' listens to 'luke_encoder', which stands behind it.*remove_pipe.*before='luke_ner'"
+    refused(whole, tmp_path / "pipeline", message)
+    whole.remove_pipe("luke_encoder")
+    whole.add_pipe("luke_encoder", source=nlp, before="luke_ner")
+    whole.to_disk(tmp_path / "pipeline")
+    assert answers(spacy.load(tmp_path / "pipeline")) == answers(whole)
+    assert [[x[:3] for x in doc] for doc in answers(whole)] == [[x[:3] for x in doc] for doc in expected]
+
+
 def test_an_encoder_that_was_excluded_when_loading(saved, tmp_path):
     refused(spacy.load(saved, exclude=["luke_encoder"]), tmp_path / "pipeline", ABSENT)
 
