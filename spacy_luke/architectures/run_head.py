@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from thinc.api import Model
+from thinc.api import Model, Shim
 from torch import Tensor, nn
 
 from ..bridge.documents import refuse_docs
@@ -22,6 +22,7 @@ from ..model.luke import Mentions
 
 _ATTENTION = ("full", "one_way")
 POOLED = ("pooled", "marks")  # features of heads on encoders without entity tokens
+_BELOW = 12.0  # by which the logit of a class that is added begins below that of the first
 MAX_MENTION = 30  # pieces of a mention whose positions count, as in the original code and in Hugging Face's
 
 Batch = TypeVar("Batch")
@@ -65,6 +66,35 @@ def create_head(model: Model[Any, Any], *, seed: int, **settings: Any) -> Any:
     head.to("cpu")  # whose random numbers are the same on all machines
     initialize(head, std=config.initializer_range, generator=torch.Generator("cpu").manual_seed(seed))
     return head.to(device)
+
+
+def hold_head(model: Model[Batch, Out]) -> Model[Batch, Out]:
+    """The model with the head that it has now, which it keeps while `model` gets another."""
+    shims: list[Shim] = [shim_of(model).held()]
+    return Model(model.name, model._func, layers=model.layers, attrs=model.attrs, shims=shims, init=model.init)
+
+
+def make_wider(model: Model[Any, Any], *, several: bool) -> TorchShim[Any]:
+    """The model's head with a class more, made beside it: `model` stays as it is, until its shim takes the one that is
+    returned. All classes keep their scores.
+
+    several: whether classes may hold together. Otherwise the new one would take a share of the others' probabilities:
+    it begins with the logit of the first class less _BELOW, and so with e^-12 of its probability, whatever is asked. A
+    classifier without bias cannot say this, and its new class begins as in a fresh head.
+    """
+    wider = hold_head(model)
+    shim = shim_of(wider)
+    old = shim.module.state_dict()
+    settings = {name: x for name, x in shim.settings.items() if name != "hidden_size"}
+    head = create_head(wider, seed=0, **{**settings, "n_labels": settings["n_labels"] + 1})
+    new = head.state_dict()
+    for name, values in old.items():
+        new[name][: len(values)] = values
+    if not several and head.classifier.bias is not None:
+        weight, bias = new["classifier.weight"], new["classifier.bias"]
+        weight[-1], bias[-1] = weight[0], bias[0] - _BELOW
+    shim.fill(new)
+    return shim
 
 
 def run_head(

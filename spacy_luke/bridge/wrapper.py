@@ -170,6 +170,17 @@ class TorchShim(Shim, Generic[Module]):
     def copy(self) -> Self:
         return copy.deepcopy(self)
 
+    def held(self) -> Self:
+        """A shim of the same module, which it keeps when this one takes another."""
+        held = object.__new__(type(self))
+        held.__dict__.update(self.__dict__)
+        return held
+
+    def take(self, other: Self) -> None:
+        """The module of another shim and what belongs to it, at one moment: whoever asks in another thread has the
+        module of before or this one."""
+        self.__dict__.update(other.__dict__)
+
     def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that must be written: tensors (texts among them, as bytes) and JSON values."""
         if self._model is None:

@@ -17,6 +17,7 @@ from spacy.training import Example, validate_examples
 from thinc.api import Model, Optimizer
 from torch import Tensor
 
+from ..architectures.run_head import hold_head
 from ..batch.batches import batch_items
 from ..bridge.finite import check_loss, check_scores
 from ..bridge.optimizer import AdamW
@@ -131,9 +132,10 @@ class LukeComponent(EncoderComponent):
         """Batches, and what the model says of them, on the host. docs: those of the windows' owners, for messages. A
         GPU computes the next batch while one is read."""
         with self.predicting():
+            model = hold_head(self.model)  # all batches are scored by one head, also where a label is added meanwhile
             before: tuple[Any, Callable[[], Any]] | None = None
             for batch in self.batched(items, size=self.predicted_at_once, **settings):
-                arriving = self.begin_scores(batch, self.model.predict(batch), docs)
+                arriving = self.begin_scores(batch, model.predict(batch), docs)
                 if before is not None:
                     yield before[0], before[1]()
                 before = batch, arriving

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from spacy.language import Language
 from spacy.training import Example, validate_get_examples
 
+from ..architectures.run_head import make_wider
 from ..checkpoint.contents import Checkpoint
 from ..text.spelling import shorten
 from .base import LukeComponent
@@ -95,6 +96,11 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
     # ---- labels
 
     @property
+    def multi_label(self) -> bool:
+        """Whether several labels may hold of one thing; otherwise their probabilities are shares of one."""
+        return False
+
+    @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.cfg["labels"])
 
@@ -104,20 +110,16 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label. Where the head exists already it gains a row that has learned nothing yet."""
+        """Add a label. Where the head exists already it gains a row that has learned nothing yet (see `make_wider`).
+        Other threads may predict meanwhile: they read labels after scores, so that each class has its label."""
         if not isinstance(label, str) or not label:
             raise ValueError(f"A label must be a string that is not empty, but it is {label!r}.")
         if label in self.cfg["labels"]:
             return 0
-        self.cfg["labels"].append(label)
-        head = self.head
-        if head.ready:
-            old = head.module.state_dict()
-            self.create_head()
-            new = head.module.state_dict()
-            for key, value in old.items():
-                new[key][: len(value)] = value
-            head.fill(new)
+        wider = make_wider(self.model, several=self.multi_label) if self.head.ready else None
+        self.cfg["labels"] = [*self.labels, label]
+        if wider is not None:
+            self.head.take(wider)
         return 1
 
     def choose_labels(self, given: list[str] | None, seen: Counter[str], *, where: str) -> None:

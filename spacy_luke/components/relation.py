@@ -203,11 +203,12 @@ class LukeRelation(ThresholdClassifier):
                 f"{', '.join(map(repr, unknown))}. Its relations: {', '.join(self.labels)}.",
                 stacklevel=2,
             )
-        about = partial(
-            Sides, getter=self.getter, classes=self.classes, between=self.between, scores=self.mention_scores
-        )
-        sides = list(map(about, docs, asked))
+        about = partial(Sides, getter=self.getter, between=self.between, scores=self.mention_scores)
+        sides: dict[int, Sides] = {}
         for some in scored:
+            if some.owner not in sides:  # the classes are those of the head that has scored them
+                classes = self.classes[: some.logits_UL.shape[1]]
+                sides[some.owner] = about(docs[some.owner], asked[some.owner], classes=classes)
             yield some._replace(logits_UL=sides[some.owner].tell(some.number_U, some.logits_UL))
 
     def read(self, scored: ScoredUnits) -> NDArray[np.float64]:

@@ -108,7 +108,7 @@ class UnitClassifier(ContextSettings, LabelledComponent[UnitSurvey]):
 
     @property
     def multi_label(self) -> bool:
-        """Whether a unit may have several labels."""
+        """As of any component with labels; the thing is a unit."""
         return True
 
     @property

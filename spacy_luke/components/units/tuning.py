@@ -46,8 +46,11 @@ class ThresholdClassifier(Calibrated, UnitClassifier):
         return self.table(asked, self.scored([doc], [asked], [[]]), absent=-np.inf)
 
     def table(self, asked: Units, parts: Iterable[ScoredUnits], *, absent: float) -> Scores:
-        """Logits of all units of a Doc (U, L). absent: those of a unit that cannot be encoded."""
-        logits_UL = np.full((len(asked), len(self.classes)), absent, dtype=np.float32)
+        """Logits of all units of a Doc (U, L). absent: those of a unit that cannot be encoded. The classes are those of
+        the head that has scored them: meanwhile a label may have been added."""
+        parts = list(parts)
+        width = parts[0].logits_UL.shape[1] if parts else len(self.classes)
+        logits_UL = np.full((len(asked), width), absent, dtype=np.float32)
         for _, number_U, rows_UL in parts:
             logits_UL[number_U] = rows_UL.numpy()
         return logits_UL
