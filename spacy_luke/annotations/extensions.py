@@ -30,6 +30,7 @@ from .questions import get_answers, get_fillers, get_queries, get_questions, set
 from .relations import get_pairs, get_relations, set_pairs, set_relations
 from .rows import get_all_rows, get_rows, get_second, set_all_rows, set_second
 from .scope import get_scope_table, set_scope_table
+from .span_values import get_types, set_types
 
 _Extension = dict[str, Any]  # what spaCy's set_extension takes
 
@@ -94,7 +95,7 @@ _OF_DOCS: dict[str, _Extension] = {
 }
 _OF_SPANS: dict[str, _Extension] = {
     SCORE: {"default": None},
-    SPAN_TYPES: {"default": None},
+    SPAN_TYPES: {"getter": get_types, "setter": set_types},
     CANDIDATES: {"getter": get_candidates},
     LINK_EVIDENCE: {"getter": get_evidence},
     ENTITY: {"getter": get_entity},

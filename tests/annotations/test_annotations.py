@@ -130,6 +130,21 @@ def test_questions_and_answers(doc):
     assert where.spans[1].text == "London"
 
 
+def test_types_of_a_span_that_nobody_has_typed(doc):
+    """It has none; what is read is nobody else's, and reading writes nothing."""
+    before = dict(doc.user_data)
+    assert [*doc[0:2]._.luke_types] == []
+    doc[0:2]._.luke_types["person"] = 1.0
+    assert doc[0:2]._.luke_types == doc[4:5]._.luke_types == {}
+    assert doc.user_data == before
+    doc[0:2]._.luke_types = {"person": 0.75}
+    again = Doc(doc.vocab).from_bytes(doc.to_bytes())
+    for one in (doc, again, doc.copy()):
+        assert (one[0:2]._.luke_types, one[4:5]._.luke_types) == ({"person": 0.75}, {})
+    found = doc.to_json(underscore=["luke_types"])
+    assert Doc(doc.vocab).from_json(found)[0:2]._.luke_types == {"person": 0.75}
+
+
 def test_extensions_of_others_stay_and_are_told(doc):
     """What hides ours; what this package reads itself it reads all the same."""
     doc._.luke_relations = [(doc[0:2], doc[4:5], "lives_in")]
