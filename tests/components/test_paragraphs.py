@@ -2,11 +2,13 @@
 
 import pickle
 
+import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
+from spacy_luke.annotations import set_sentence_starts
 from tests.tiny import make_checkpoint
 
 TEXT = "Early life\nAda was born in London. She wrote.\n\n- milk\n- bread\r\n\r\nThe end"
@@ -56,7 +58,7 @@ def test_boundaries_that_are_there_stay():
 
 
 def test_after_a_parser():
-    """The tree stays as it is."""
+    """A word whose head is in another sentence is a root; the rest of the tree stays as it is."""
     nlp = make()
     doc = Doc(
         nlp.vocab,
@@ -68,7 +70,53 @@ def test_after_a_parser():
     assert len(list(doc.sents)) == 1
     nlp.get_pipe("paragraph_sentencizer")(doc)
     assert sentences(doc) == ["Early life\n\n", "Ada left"]
-    assert [word.head.i for word in doc] == [1, 4, 1, 4, 4]
+    assert [word.head.i for word in doc] == [1, 1, 1, 4, 4]
+    assert [word.dep_ for word in doc] == ["amod", "ROOT", "dep", "nsubj", "ROOT"]
+
+
+def kept(doc, nlp):
+    """The Doc as it comes from files, other processes and other programs."""
+    (packed,) = DocBin(docs=[doc]).get_docs(nlp.vocab)
+    read = [Doc(nlp.vocab).from_bytes(doc.to_bytes()), Doc(nlp.vocab).from_json(doc.to_json()), packed]
+    return [*read, doc.copy(), pickle.loads(pickle.dumps(doc))]
+
+
+def test_a_boundary_through_the_tree_is_kept():
+    nlp = make()
+    words = ["Tim", "lives", "in", "Paris", "\n\n", "and", "Bob", "knows", "Ann", "."]
+    heads, spaces = [1, 1, 1, 2, 3, 1, 7, 1, 7, 7], [True] * 3 + [False, False, True, True, True, False, False]
+    deps = ["nsubj", "ROOT", "prep", "pobj", "dep", "cc", "nsubj", "conj", "dobj", "punct"]
+    doc = nlp.get_pipe("paragraph_sentencizer")(Doc(nlp.vocab, words=words, spaces=spaces, heads=heads, deps=deps))
+    assert [word.head.i for word in doc] == [1, 1, 1, 2, 3, 7, 7, 7, 7, 7]
+    assert [word.dep_ for word in doc] == [*deps[:7], "ROOT", *deps[8:]]
+    for one in [doc, *kept(doc, nlp)]:
+        assert sentences(one) == ["Tim lives in Paris\n\n", "and Bob knows Ann."]
+        assert [sentence.root.text for sentence in one.sents] == ["lives", "knows"]
+
+
+def test_a_boundary_that_gives_way_joins_two_trees():
+    nlp = make(overwrite=True)
+    doc = Doc(nlp.vocab, words=["Go", "now", "please"], heads=[0, 2, 2], deps=["ROOT", "advmod", "ROOT"])
+    nlp.get_pipe("paragraph_sentencizer")(doc)
+    assert [(word.head.i, word.dep_) for word in doc] == [(2, "dep"), (2, "advmod"), (2, "ROOT")]
+    assert [sentences(one) for one in [doc, *kept(doc, nlp)]] == [["Go now please"]] * 6
+
+
+def test_sentences_of_any_tree_are_kept():
+    """Also of trees whose arcs cross."""
+    nlp, chosen = make(), np.random.default_rng(0)
+    for _ in range(60):
+        n = int(chosen.integers(1, 12))
+        order, heads = chosen.permutation(n), np.arange(n)
+        for i in range(1, n):
+            heads[order[i]] = order[i if chosen.random() < 0.2 else chosen.integers(i)]
+        deps = ["ROOT" if head == i else "dep" for i, head in enumerate(heads)]
+        doc = Doc(nlp.vocab, words=["w"] * n, heads=heads.tolist(), deps=deps)
+        starts = np.where(chosen.random(n) < 0.3, 1, -1)
+        starts[0] = 1
+        set_sentence_starts(doc, starts)
+        for one in [doc, *kept(doc, nlp)]:
+            assert [x.start for x in one.sents] == np.flatnonzero(starts == 1).tolist()
 
 
 def test_gold_that_a_boundary_cuts_is_named():
