@@ -22,8 +22,8 @@ MOST_LOSS = 0.2  # points of a score
 @dataclass(frozen=True)
 class Quantized:
     """before, after: on the same data. bytes_before, bytes_after: of the folders. lost: components whose score fell by
-    more than was allowed; the pipeline was written where there are none. empty: those that scored 0 before, which
-    cannot show a loss. is_busy: whether other jobs of the machine had so much of it that the speeds say little."""
+    more than was allowed; the pipeline was written where there are none. is_busy: whether other jobs of the machine had
+    so much of it that the speeds say little."""
 
     before: Measured
     after: Measured
@@ -34,6 +34,7 @@ class Quantized:
 
     @property
     def empty(self) -> list[str]:
+        """Components that scored 0 before, which cannot show a loss."""
         return [name for name, score in self.before.scores.items() if not score]
 
 
