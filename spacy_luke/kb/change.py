@@ -189,7 +189,7 @@ def _write_rows(segment: Path, kb: EntityKB) -> np.ndarray:
 
 
 def _check_unchanged(kb: EntityKB) -> None:
-    if KB.read_manifest(kb.path) != kb.manifest:  # where the disk knows no locks
+    if not kb.is_current():  # where the disk knows no locks
         raise ValueError(f"{kb.path} was changed by another process meanwhile. Run this again.")
 
 

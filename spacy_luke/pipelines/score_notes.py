@@ -56,11 +56,16 @@ def unknown_label_notes(proc: LukeComponent | SoftTextCategorizer, golds: Sequen
     """That gold has labels which a luke_ner, luke_typer or luke_relation does not know."""
     if not isinstance(proc, FindsSpans | ClassifiesUnits):
         return []
-    strange = Counter(label for doc in golds for label in scored_labels(proc, doc)[1])
-    if not strange:
+    if not (strange := count_labels(proc, golds)[1]):
         return []
     wrong = "" if isinstance(proc, LukeTyper) else ", and what is found in their places as wrong"
     return [f"'{proc.name}' does not know {listed_labels(strange)}, which the gold has: they count as missed{wrong}."]
+
+
+def count_labels(proc: FindsSpans | ClassifiesUnits, golds: Sequence[Doc]) -> tuple[int, Counter[str]]:
+    """How many gold labels count, and those of them that the component does not know, with how often each is there."""
+    counted = [scored_labels(proc, doc) for doc in golds]
+    return sum(len(scored) for scored, _ in counted), Counter(x for _, strange in counted for x in strange)
 
 
 def _beyond_notes(proc: LukeNER | LukeRelation, items: Sequence[ScoredItem], golds: Sequence[Doc]) -> list[str]:

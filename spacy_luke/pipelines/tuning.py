@@ -1,7 +1,6 @@
 """The threshold of a component, or its bias, that is best on dev data, and the calibration of its scores, set in the
 saved pipeline."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +17,11 @@ from ..components.settings import changed_settings
 from ..components.units.tuning import ThresholdClassifier
 from ..stores.atomic import write_atomically
 from ..text.spelling import shorten
-from ..training.dev_gold import ClassifiesUnits, FindsSpans, listed_labels, scored_labels
+from ..training.dev_gold import ClassifiesUnits, FindsSpans, listed_labels
 from .gold import Given, luke_components, read_gold
 from .link_tuning import tune_links
 from .saving import check_replaceable, save
-from .score_notes import unknown_label_notes
+from .score_notes import count_labels, unknown_label_notes
 
 LEAST = 50  # positives that a threshold is chosen from
 
@@ -105,12 +104,11 @@ def _check_known(proc: LukeComponent, golds: Sequence[Example], least: int) -> N
     the best threshold would show nothing."""
     if not isinstance(proc, FindsSpans | ClassifiesUnits):
         return
-    counted = [scored_labels(proc, example.reference) for example in golds]
-    strange = Counter(label for _, unknown in counted for label in unknown)
-    known = sum(len(scored) for scored, _ in counted) - strange.total()
+    total, strange = count_labels(proc, [example.reference for example in golds])
+    known = total - strange.total()
     if strange and known < max(least, 1):
         raise ValueError(
-            f"'{proc.name}' knows the labels of {known} of the {known + strange.total():,} gold ones, expected at "
+            f"'{proc.name}' knows the labels of {known} of the {total:,} gold ones, expected at "
             f"least {max(least, 1)}; it does not know {listed_labels(strange)}. Its labels are "
             f"{shorten(sorted(proc.labels), noun='labels')}: give the data these."
         )

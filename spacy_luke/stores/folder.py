@@ -142,13 +142,16 @@ class StoreFolder:
         self.check_current()
         _check_files(self.path, self.manifest, self.kind, every=True, progress=progress)
 
+    def is_current(self) -> bool:
+        """Whether the store that is in the folder now is the one that was opened. ValueError where there is none."""
+        there, known = self.kind.read_manifest(self.path), self.manifest["files"].items()
+        return there.get("digest") == self.manifest.get("digest") and all(there["files"].get(x) == y for x, y in known)
+
     def check_current(self) -> None:
         """ValueError where the folder is there no more, or has another store now, so that its files are not what was
         opened."""
         _check_present(self.path, self.kind)
-        there = self.kind.read_manifest(self.path)
-        known = self.manifest["files"].items()
-        if there.get("digest") != self.manifest.get("digest") or any(there["files"].get(x) != y for x, y in known):
+        if not self.is_current():
             raise ValueError(
                 f"{self.path} is not the {self.kind.what} that was opened: it was replaced or changed since. Open it "
                 "again, and give it to the component that uses it (`set_kb`), or load the pipeline again."
