@@ -61,6 +61,7 @@ TASKS = {
         1000,
         None,
         "types_micro_f",
+        seeds=5,
     ),
     "semeval": Task(
         "semeval2010",
