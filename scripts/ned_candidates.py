@@ -11,6 +11,7 @@ import spacy
 
 from spacy_luke.annotations import NIL, get_candidates_given
 from spacy_luke.readers.docbin import read_docbins
+from spacy_luke.stores.atomic import write_atomically
 
 
 def titles_of(paths: list[Path]) -> list[str]:
@@ -27,7 +28,8 @@ def main() -> None:
     output, *paths = map(Path, sys.argv[1:])
     output.parent.mkdir(parents=True, exist_ok=True)
     titles = titles_of(paths)
-    output.write_text("".join(f"{title}\n" for title in titles), encoding="utf8")
+    with write_atomically(output) as temporary:
+        temporary.write_text("".join(f"{title}\n" for title in titles), encoding="utf8")
     print(f"{output}: {len(titles):,} titles")
 
 

@@ -5,8 +5,8 @@
 OUTPUT/SIZE/TABLE.md and .json are written anew after each run. A run whose scores are there, for this table or another
 one, is not made again, and one that was killed goes on where it was. Of another run are scores where the experiment,
 a setting of its config or the version of spacy_luke was another; see `depends_on`. A row whose data or checkpoint are
-missing is not run: below the table stands what is missing and how it is to be had. It ends with 1 where no row has
-scores.
+missing is not run: below the table stands what is missing and how it is to be had. One whose commands fail stands there
+too, and the others are run. It ends with 1 where a row failed, and where no row has scores.
 """
 
 import argparse
@@ -30,10 +30,16 @@ from project_steps import Plan, Project
 
 from spacy_luke.bridge.machine import read_chip
 from spacy_luke.checkpoint.sources import find_source, is_on_hub
+from spacy_luke.stores.atomic import write_atomically
 
 ROOT = Path(__file__).parents[1]
 Execute = Callable[[list[str]], None]
 Missing = dict[str, dict[str, str]]  # by row: files, and how each is to be had
+Failed = dict[str, str]  # by row: which command, and how it ended
+
+
+class CommandFailed(Exception):
+    """Which command, and how it ended."""
 
 
 def train_command(experiment: Experiment, folder: Path, *, seed: int, gpu_id: int) -> list[str]:
@@ -86,7 +92,7 @@ def run_row(row: Row, folder: Path, scores: Path, *, seed: int, gpu_id: int, kee
     scores.parent.mkdir(parents=True, exist_ok=True)
     made = {"settings": depends_on(experiment), "commit": commit(), "chip": chip(gpu_id)}
     about = {"row": row.name, "seed": seed, **made}
-    scores.write_text(json.dumps({**about, "scores": found}, indent=1), encoding="utf8")
+    _write(scores, json.dumps({**about, "scores": found}, indent=1))
     if not keep:
         shutil.rmtree(folder)
 
@@ -147,40 +153,56 @@ class Figure:
 
 def read_figures(row: Row, files: Sequence[Path]) -> dict[str, Figure]:
     """Of all metrics. files: of the seeds; some may not be there yet."""
-    own = [json.loads(path.read_text(encoding="utf8"))["scores"] for path in files if path.exists()]
+    own = [read_run(path)["scores"] for path in files if path.exists()]
     return {name: Figure([100 * one[name] for one in own], row.figures.get(name)) for name in row.metrics}
 
 
-def write_results(name: str, table: Table, size: str, seeds: int, folder: Path, missing: Missing) -> str:
+def read_run(path: Path) -> dict[str, Any]:
+    """The file of one run."""
+    try:
+        return json.loads(path.read_text(encoding="utf8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: expected the scores of a run, but {error}. Delete it: it is made again.") from None
+
+
+def _write(path: Path, text: str) -> None:
+    with write_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf8")
+
+
+def write_results(
+    name: str, table: Table, size: str, seeds: int, folder: Path, missing: Missing, failed: Failed
+) -> str:
     """TABLE.md and TABLE.json. RETURNS: the table in Markdown."""
     files = [[scores_of(folder, row, seed) for seed in range(seeds)] for row in table.rows]
     rows = [(row, read_figures(row, own)) for row, own in zip(table.rows, files)]
     told = {row.name: {key: x.to_dict() for key, x in figures.items()} for row, figures in rows}
-    runs = [json.loads(x.read_text(encoding="utf8")) for own in files for x in own if x.exists()]
+    runs = [read_run(x) for own in files for x in own if x.exists()]
     made = sorted({(x["commit"] or "no commit", f"spacy_luke {x['settings']['spacy_luke']}", x["chip"]) for x in runs})
     cited = [row.name for row in table.rows if row.experiment is None]
     header = {"table": name, "title": table.title, "size": size, "seeds": seeds, "made": made, "cited": cited}
-    text = json.dumps({**header, "not_run": missing, "rows": told}, indent=1)
-    (folder / f"{name}.json").write_text(text, encoding="utf8")
+    header |= {"not_run": missing, "failed": failed}
+    _write(folder / f"{name}.json", json.dumps({**header, "rows": told}, indent=1))
     lines = [f"# {table.title}", "", SAID[size], ""]
     lines += ["| | metric | here | seeds | the paper | difference |", "| --- | --- | --- | --- | --- | --- |"]
+    states = {**dict.fromkeys(cited, "cited"), **dict.fromkeys(missing, "not run"), **dict.fromkeys(failed, "failed")}
     for row, figures in rows:
         shown = [(key, one) for key, one in figures.items() if one.values or one.paper is not None]
-        without = "cited" if row.experiment is None else "not run" if row.name in missing else ""
-        lines += [_line(row, key, one, without=without, compared=size == "full") for key, one in shown]
+        lines += [_line(row, x, one, without=states.get(row.name, ""), compared=size == "full") for x, one in shown]
     lines += _what_is_missing(missing) if missing else []
+    lines += ["", "Failed:", "", *(f"- {row}: {how}" for row, how in failed.items())] if failed else []
     lines += ["", f"Runs were made at {'; '.join(', '.join(one) for one in made)}."] if made else []
     text = "\n".join(lines) + "\n"
-    (folder / f"{name}.md").write_text(text, encoding="utf8")
+    _write(folder / f"{name}.md", text)
     return text
 
 
 def write_joined(name: str, tables: Sequence[str], folder: Path) -> None:
     """NAME.md and NAME.json of tables that are made together."""
     texts = [(folder / f"{table}.md").read_text(encoding="utf8") for table in tables]
-    (folder / f"{name}.md").write_text("\n".join(texts), encoding="utf8")
+    _write(folder / f"{name}.md", "\n".join(texts))
     told = {table: json.loads((folder / f"{table}.json").read_text(encoding="utf8")) for table in tables}
-    (folder / f"{name}.json").write_text(json.dumps(told, indent=1), encoding="utf8")
+    _write(folder / f"{name}.json", json.dumps(told, indent=1))
 
 
 def _what_is_missing(missing: Missing) -> list[str]:
@@ -247,9 +269,9 @@ def reproduce(
     models: Path,
     keep: bool,
     execute: Execute,
-) -> tuple[str, bool]:
-    """gpus: of the pretrainings that a table needs. RETURNS: the table in Markdown, and whether any of its rows has
-    scores."""
+) -> tuple[str, bool, Failed]:
+    """gpus: of the pretrainings that a table needs. RETURNS: the table in Markdown, whether any of its rows has scores,
+    and rows that failed, for which what is done is kept."""
     table, project = read_table(name, size), Project(ROOT)
     folder = output / size
     folder.mkdir(parents=True, exist_ok=True)
@@ -265,14 +287,23 @@ def reproduce(
     for row, files in missing.items():
         print(f"{row}: not run, without {', '.join(files)}", flush=True)
     ready = [plan.steps for row, (_, plan) in plans.items() if row not in missing]
+    broken: dict[str, str] = {}
     for step in dict.fromkeys(step for steps in ready for step in steps):
-        execute([*_project_command(step), "--vars.gpu", str(gpu_id), "--vars.gpus", str(gpus)])
+        try:
+            execute([*_project_command(step), "--vars.gpu", str(gpu_id), "--vars.gpus", str(gpus)])
+        except CommandFailed as error:
+            broken[step] = str(error)
+    needed = [(row, step) for row, (_, plan) in plans.items() if row not in missing for step in reversed(plan.steps)]
+    failed = {row: broken[step] for row, step in needed if step in broken}  # the first step of a row
     for row, seed, scores in runs:
-        if row.name not in missing:
-            run_row(row, models / size / scores.stem, scores, seed=seed, gpu_id=gpu_id, keep=keep, execute=execute)
-            write_results(name, table, size, seeds, folder, missing)
-    text = write_results(name, table, size, seeds, folder, missing)
-    return text, any(scores.exists() for _, _, scores in runs)
+        if row.name not in missing and row.name not in failed:
+            try:
+                run_row(row, models / size / scores.stem, scores, seed=seed, gpu_id=gpu_id, keep=keep, execute=execute)
+            except CommandFailed as error:
+                failed[row.name] = str(error)
+            write_results(name, table, size, seeds, folder, missing, failed)
+    text = write_results(name, table, size, seeds, folder, missing, failed)
+    return text, any(scores.exists() for _, _, scores in runs), failed
 
 
 def _project_command(step: str) -> list[str]:
@@ -284,7 +315,7 @@ def execute(command: list[str]) -> None:
     print("+", shlex.join(command), flush=True)
     done = subprocess.run(command, cwd=ROOT, check=False)
     if done.returncode:
-        raise SystemExit(f"{shlex.join(command)} ended with {done.returncode}; what is done is kept, so run it again.")
+        raise CommandFailed(f"`{shlex.join(command)}` ended with {done.returncode}")
 
 
 def main() -> None:
@@ -300,15 +331,17 @@ def main() -> None:
     told = parser.parse_args()
     given = {key: x for key, x in vars(told).items() if key != "table"}
     try:
-        scored, names = False, tables_of(told.table, told.size)
+        scored, failed, names = False, {}, tables_of(told.table, told.size)
         for name in names:
-            text, some = reproduce(name, execute=execute, **given)
+            text, some, own = reproduce(name, execute=execute, **given)
             print(text)
-            scored = scored or some
+            scored, failed = scored or some, {**failed, **{f"{name}: {row}": how for row, how in own.items()}}
         if names != [told.table]:
             write_joined(told.table, names, told.output / told.size)
     except ValueError as error:
         raise SystemExit(str(error)) from None
+    if failed:
+        raise SystemExit("\n".join(["Rows that failed; what is done is kept, so run it again:", *failed]))
     if not scored:
         raise SystemExit("No row could be run; what is missing stands below the table.")
 

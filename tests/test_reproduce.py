@@ -30,14 +30,16 @@ TOLD = tomllib.loads(papers.PAPERS.read_text(encoding="utf8"))
 class Fake:
     """Stands for the commands: a score that follows from the seed, and a list of what was run."""
 
-    def __init__(self, stop_after=None):
-        self.ran, self.stop_after = [], stop_after
+    def __init__(self, stop_after=None, failing=()):
+        self.ran, self.stop_after, self.failing = [], stop_after, failing
 
     def __call__(self, command):
         words = [word for word in command[command.index("spacy") + 1 :] if word != "luke"]
         if self.stop_after is not None and len(self.ran) >= self.stop_after:
             raise SystemExit("killed")
         self.ran.append(words)
+        if any(word in words for word in self.failing):
+            raise reproduce.CommandFailed(f"{words[0]} ended with 1")
         if words[0] == "train":
             folder = Path(words[words.index("--output") + 1])
             (folder / "model-last").mkdir(parents=True, exist_ok=True)
@@ -51,8 +53,9 @@ class Fake:
 
 def run(folder, fake, name="luke3", size="full", seeds=3):
     settings = {"gpu_id": -1, "gpus": 4, "output": folder / "metrics", "models": folder / "models", "keep": False}
-    text, scored = reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
+    text, scored, failed = reproduce.reproduce(name, size=size, seeds=seeds, execute=fake, **settings)
     told = json.loads((folder / f"metrics/{size}/{name}.json").read_text(encoding="utf8"))
+    assert told["failed"] == failed
     assert scored == any(one["values"] for row in told["rows"].values() for one in row.values())
     return text
 
@@ -124,6 +127,33 @@ def test_a_table_with_the_papers_figures(tmp_path, home):
     assert [words[words.index("--system.seed") + 1] for words in trained] == ["0", "0", "1", "1", "2", "2"]
     assert sum("--components.luke_ner.model.features" in words for words in trained) == 3
     assert not any((tmp_path / "models/full").iterdir())
+
+
+@pytest.mark.parametrize("failing", ["--components.luke_ner.model.features", "convert"])
+def test_a_row_that_fails_stops_no_other(tmp_path, home, failing):
+    text = run(tmp_path, fake := Fake(failing=[failing]), seeds=2)
+    trained = [words for words in fake.ran if words[0] == "train"]
+    failed = "| RoBERTa, first and last word of each span | F1 | failed |  | 92.4 |  |"
+    if failing == "convert":  # what both rows need
+        assert failed in text
+        assert "| LUKE | F1 | failed |  | 94.3 |  |" in text
+        assert "\n- LUKE: project ended with 1\n" in text
+        assert not trained
+    else:
+        assert failed in text
+        assert "| LUKE | F1 | 90.50 ± 0.71 | 2 | 94.3 | -3.80 |" in text
+        assert "Failed:\n\n- RoBERTa, first and last word of each span: train ended with 1\n" in text
+        assert len(trained) == 3  # it is not tried with the second seed
+    again = run(tmp_path, Fake(), seeds=2)
+    assert "ailed" not in again
+
+
+def test_scores_that_cannot_be_read(tmp_path, home):
+    run(tmp_path, Fake(), seeds=1)
+    path = next((tmp_path / "metrics/full/runs").iterdir())
+    path.write_text(path.read_text(encoding="utf8")[:50], encoding="utf8")
+    with pytest.raises(ValueError, match=f"{path.name}: expected the scores of a run, .* Delete it: it is made again"):
+        run(tmp_path, Fake(), seeds=1)
 
 
 def test_runs_are_made_once_and_go_on(tmp_path, home):

@@ -167,7 +167,7 @@ def test_what_is_needed_is_made_before(tmp_path):
         (tmp_path / name).symlink_to(ROOT / name)
     needs = ["convert-ned", "ned-candidates", "pretrain-linking-2019"]
     plan = Project(tmp_path).plan(needs)
-    assert plan.steps == [*needs[:2], "pretrain-corpus", "pretrain-corpus-linking-2019", needs[2]]
+    assert plan.steps == [*needs[:2], "pretrain-text", "pretrain-corpus-linking-2019", needs[2]]
     assert list(plan.missing) == ["assets/ned", "assets/wikipedia/enwiki-pages-articles.xml.bz2"]
     (tmp_path / "assets/ned").mkdir()
     (tmp_path / "training/pretrain_linking_2019_large/model").mkdir(parents=True)

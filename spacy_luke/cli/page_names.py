@@ -1,6 +1,7 @@
 """`spacy luke page-names`: names of entities by the page that links them, for SQuAD's passages (LUKE, appendix C)."""
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import srsly
 import typer
@@ -9,20 +10,23 @@ from wasabi import msg
 from ..aliases.store import AliasStore
 from ..corpus.linked_corpus import LinkedCorpus
 from ..corpus.page_names import page_names
+from ..readers.datasets.linking import title_of
 from ..readers.json_files import read_json, take
 from ..stores.atomic import write_atomically
 
 
 def page_names_cli(
     corpus: Path = typer.Argument(..., exists=True, file_okay=False, help="Linked corpus, by build-corpus"),
-    mentions: Path = typer.Argument(..., exists=True, dir_okay=False, help="Store of names, by build-mentions"),
+    mentions: Path = typer.Argument(
+        ..., exists=True, dir_okay=False, help="Store of names, by build-mentions --case casefold"
+    ),
     output: Path = typer.Argument(..., help="JSON file: {page: {name: entity}}"),
     squad: list[Path] = typer.Option(..., exists=True, dir_okay=False, help="SQuAD's files, whose articles are taken"),
     min_link_probability: float = typer.Option(0.01, min=0, max=1, help="Leave out names that are linked more rarely"),
 ) -> None:
     """Write the names on the pages of SQuAD's articles, for `corpus --format squad --mention-candidates`."""
     titles = {
-        take(f"{path}, article {a}", article, "title", str).replace("_", " ")
+        title_of(unquote(take(f"{path}, article {a}", article, "title", str)))
         for path in squad
         for a, article in enumerate(take(str(path), read_json(path), "data", list))
     }
@@ -34,5 +38,7 @@ def page_names_cli(
     output.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(output) as temporary:
         srsly.write_json(temporary, found)
-    names = sum(map(len, found.values()))
-    msg.good(f"{output}: {names:,} names of {len(found):,} pages; {len(titles) - len(found):,} pages are not there")
+    names, lost = sum(map(len, found.values())), sorted(titles - found.keys())
+    msg.good(f"{output}: {names:,} names of {len(found):,} pages")
+    if lost:
+        msg.warn(f"{len(lost):,} pages are not there, so their passages get no entities: {', '.join(lost)}")

@@ -51,7 +51,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
     entities: Function[MentionGetter | None] = Function(
         {"@misc": "spacy-luke.span_group.v1", "key": LINKS},
         "the linked entities of a Doc, as spans whose `kb_id_` is a title of the entity vocabulary: the group "
-        '`luke_links`; `null`: none. Those of a question are in its `"entities"`',
+        '`luke_links`. Those of a question are in its `"entities"`; `null`: neither are read',
     )
     entity_language: Setting[str | None] = Setting(
         None, "of their titles, where the vocabulary has several languages (mLUKE), such as `en`"
@@ -131,7 +131,7 @@ class LukeQA(AskedComponent[Question, FoundAnswers]):
 
     def input(self) -> QuestionInput:
         config = self.encoder.module.config
-        knows_entities = self.attention == "full" and self.max_entities > 0
+        knows_entities = self.attention == "full" and self.entities is not None and self.max_entities > 0
         window = config.max_window if self.window is None else self.window
         if window > config.max_window:
             raise ValueError(

@@ -17,6 +17,7 @@ from typing import Any
 from ..stores.atomic import write_atomically
 from ..stores.opening import open_source
 from ..stores.parallel import Engine
+from ..stores.progress import ProgressBar
 from ..stores.work_folder import WorkFolder
 from ..wikipedia.dumps import Page, read_pages
 from ..wikipedia.wikitext import Article, Wiki, read_article, read_language_links
@@ -24,6 +25,7 @@ from .linked_corpus import (
     INTERWIKI,
     LINKED_CORPUS,
     PART_CHARS,
+    REDIRECTS,
     LinkedCorpus,
     Paragraph,
     digest_sources,
@@ -32,7 +34,7 @@ from .linked_corpus import (
     write_part,
 )
 
-_REDIRECTS = "redirects.sqlite"
+_DATABASE = "redirects.sqlite"  # title, target
 _COMMIT = 100_000  # redirects
 
 
@@ -75,6 +77,8 @@ def build_from_dumps(
                 for path in work.files("part-*.tsv"):
                     file.write(path.read_bytes())
             parts.append(work.path / INTERWIKI)
+        if counts["redirects"]:
+            parts.append(_write_redirects(work.path, _wiki_of(staged["wikis"][0]), progress=progress))
         return install_corpus(parts, output, language=language, sources=sources, counts=dict(sorted(counts.items())))
 
 
@@ -83,8 +87,8 @@ def stage_pages(folder: Path, name: str, stage: dict[str, Any]) -> dict[str, Any
     counts: Counter[str] = Counter(pages=0, redirects=0)
     chunks: list[dict[str, Any]] = []
     wikis: list[dict[str, Any]] = []
-    (folder / _REDIRECTS).unlink(missing_ok=True)
-    with closing(sqlite3.connect(folder / _REDIRECTS)) as database:
+    (folder / _DATABASE).unlink(missing_ok=True)
+    with closing(sqlite3.connect(folder / _DATABASE)) as database:
         database.execute("PRAGMA journal_mode = OFF")
         database.execute("PRAGMA synchronous = OFF")
         database.execute("CREATE TABLE redirects (title TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID")
@@ -137,9 +141,9 @@ def _write_page(chunk: GzipFile, page: Page) -> None:
 def make_part(folder: Path, name: str, task: dict[str, Any]) -> dict[str, int]:
     """The task that makes a part of the corpus from a file of pages; says what it found and left out."""
     counts: Counter[str] = Counter(dict.fromkeys(("paragraphs", "links"), 0))
-    wiki = Wiki(frozenset(task["namespaces"]), task["capital"], task["language"])
+    wiki = _wiki_of(task)
     others: list[str] = []
-    with closing(sqlite3.connect(f"{(folder / _REDIRECTS).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+    with closing(_open_redirects(folder)) as database:
         follow = follow_redirects(database, wiki)
 
         def paragraphs() -> Iterator[Paragraph]:
@@ -182,6 +186,22 @@ def read_paragraphs(
         start += len(line) + 1
 
 
+def _write_redirects(folder: Path, wiki: Wiki, *, progress: bool) -> Path:
+    """Those that lead to a page, or to none that is known, by title."""
+    path = folder / REDIRECTS
+    with closing(_open_redirects(folder)) as database, write_atomically(path) as temporary:
+        with open_gzip(temporary) as table:
+            rows = database.execute("SELECT title FROM redirects ORDER BY title")
+            for (title,) in ProgressBar(rows, "redirects", show=progress):
+                if (target := _resolve(title, database, wiki)[0]) is not None:
+                    table.write(f"{title}\t{target}\n".encode())
+    return path
+
+
+def _open_redirects(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{(folder / _DATABASE).as_uri()}?mode=ro&immutable=1", uri=True)
+
+
 def follow_redirects(database: sqlite3.Connection, wiki: Wiki) -> Callable[[str, Counter[str]], str | None]:
     """A function that says where a title leads, and counts what is left out."""
     known: dict[str, tuple[str | None, str | None]] = {}
@@ -211,6 +231,10 @@ def _resolve(title: str, database: sqlite3.Connection, wiki: Wiki) -> tuple[str 
     if not seen[-1] or (colon and prefix.lower() in wiki.namespaces):
         return None, "links over redirects to no article, left out"
     return seen[-1], "links over redirects" if len(seen) == 2 else "links over redirects to redirects"
+
+
+def _wiki_of(told: dict[str, Any]) -> Wiki:
+    return Wiki(frozenset(told["namespaces"]), told["capital"], told["language"])
 
 
 def _wiki_to_json(wiki: Wiki) -> dict[str, Any]:

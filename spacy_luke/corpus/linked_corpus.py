@@ -7,12 +7,13 @@ part-00000.jsonl.gz ...  a paragraph a line, {"page": title, "text", "links": [[
                          what a link shows; lead: before the first heading of the page
 interwiki.tsv            language, title, language, title: pages that are one entity, where the source says so;
                          see `wikipedia.interwiki`
+redirects.tsv.gz         title, title: where the redirects of a wiki lead, redirects to redirects followed
 """
 
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from ..stores.plain_text import parse_json
 from ..stores.progress import ProgressBar
 
 INTERWIKI = "interwiki.tsv"
+REDIRECTS = "redirects.tsv.gz"
 PART_CHARS = 1 << 23  # characters of a part, about
 
 
@@ -67,6 +69,14 @@ class LinkedCorpus(StoreFolder):
     def digest(self) -> dict[str, Any]:
         """Sizes and digests of the parts: the same for the same paragraphs."""
         return {path.name: self.manifest["files"][path.name] for path in self.parts}
+
+    def moved(self, titles: Collection[str]) -> dict[str, str]:
+        """Those of the titles that are redirects, as far as the source says so, and where each leads."""
+        if REDIRECTS not in self.manifest["files"]:
+            return {}
+        with open_source(self.path / REDIRECTS) as file:
+            rows = (line.decode("utf8").rstrip("\n").split("\t") for line in file)
+            return {title: target for title, target in rows if title in titles}
 
     def paragraphs(self, *, progress: bool = False) -> Iterator[Paragraph]:
         """All of them, in order."""

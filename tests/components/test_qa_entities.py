@@ -95,8 +95,10 @@ def test_other_getters_and_languages():
     doc = nlp.make_doc(SENTENCES[1])
     doc.ents = [Span(doc, 7, 8, label="LOC", kb_id="Ghana"), Span(doc, 9, 10, label="LOC")]
     assert items_of(qa, doc, "Who?")[0].rows_E.tolist() == [4]
+    asked = {"question": "Who is in Ghana?", "entities": [[10, 15, "Ghana"]]}
+    assert items_of(qa, doc, asked)[0].rows_E.tolist() == [4, 4]
     nlp, qa = make_qa(weights=lambda: checkpoint, entities=None)
-    assert not len(items_of(qa, doc, "Who?")[0].rows_E)
+    assert not len(items_of(qa, doc, asked)[0].rows_E)
 
 
 @pytest.mark.parametrize("place", [[0, 0, "Ghana"], [3, 99, "Ghana"]])

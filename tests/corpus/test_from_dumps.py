@@ -69,6 +69,8 @@ def test_the_sample(tmp_path):
     )
     assert ("harbourmasters", "Harbourmaster") in found[2][2]
     assert [x.lead for x in corpus.paragraphs()][:3] == [True, False, False]
+    moved = corpus.moved(["Vellmuth", "Vellmouth", "Nowhere"])
+    assert moved == {"Vellmuth": "Vellmouth"}
     assert corpus.interwiki.read_text(encoding="utf8").splitlines()[0] == "en\tVellmouth\tde\tVellmünde"
     assert not list(tmp_path.glob(".corpus*")), "no work is left"
 

@@ -1,6 +1,7 @@
 """Names of pages out of a linked corpus: the rule of LUKE's appendix C, and the command."""
 
 import json
+from pathlib import Path
 
 from spacy.cli._util import app
 from typer.testing import CliRunner
@@ -8,9 +9,14 @@ from typer.testing import CliRunner
 import spacy_luke.cli  # noqa: F401  (spaCy does this by the entry point)
 from spacy_luke.aliases.build import build_store
 from spacy_luke.aliases.store import AliasStore
+from spacy_luke.corpus.from_dumps import build_from_dumps
 from spacy_luke.corpus.linked_corpus import Paragraph
 from spacy_luke.corpus.page_names import page_names
+from spacy_luke.readers.datasets.page_names import PageNames
+from spacy_luke.stores.parallel import Engine
 from tests.corpus import written
+
+WIKI = Path(__file__).parents[2] / "assets" / "wiki.xml"
 
 TABLE = """name\tentity\tcount\toccurrences
 Ada\tAda Lovelace\t5\t10
@@ -23,6 +29,23 @@ PARAGRAPHS = [
     Paragraph("Ada Lovelace", "London LONDON Ada", [(0, 6, "London"), (7, 13, "London, Ontario")]),
     Paragraph("B", "Ada", [(0, 3, "Ada Lovelace")]),
 ]
+
+
+def test_pages_that_have_moved(tmp_path):
+    """A title leads where its redirects do; addresses are read as titles."""
+    build_from_dumps([WIKI], tmp_path / "corpus", engine=Engine(workers=1))
+    build_store([WIKI], case="casefold").store.save(tmp_path / "mentions")
+    titles = ["Vellmouth", "Vellmuth", "Old_Vellmouth", "Ada%20Thorne", "Nowhere"]
+    squad = {"data": [{"title": title, "paragraphs": []} for title in titles]}
+    (tmp_path / "squad.json").write_text(json.dumps(squad), encoding="utf8")
+    paths = [str(tmp_path / name) for name in ("corpus", "mentions", "names.json")]
+    result = CliRunner().invoke(app, ["luke", "page-names", *paths, "--squad", str(tmp_path / "squad.json")])
+    assert result.exit_code == 0, result.output
+    assert "1 pages are not there, so their passages get no entities: Nowhere" in " ".join(result.output.split())
+    names = PageNames.read(tmp_path / "names.json")
+    assert names.of("Vellmuth") == names.of("Vellmouth") == names.of("Old_Vellmouth")
+    assert names.of("Vellmouth")
+    assert names.of("Ada%20Thorne")
 
 
 def test_rare_and_ambiguous_names_are_left_out(tmp_path):
@@ -39,5 +62,7 @@ def test_rare_and_ambiguous_names_are_left_out(tmp_path):
     paths = [str(tmp_path / name) for name in ("corpus", "mentions", "out/names.json")]
     result = CliRunner().invoke(app, ["luke", "page-names", *paths, "--squad", str(tmp_path / "squad.json")])
     assert result.exit_code == 0, result.output
-    assert "1 names of 1 pages; 1 pages are not there" in " ".join(result.output.split())
+    told = " ".join(result.output.split())
+    assert "1 names of 1 pages" in told
+    assert "1 pages are not there, so their passages get no entities: Nobody" in told
     assert json.loads((tmp_path / "out/names.json").read_text(encoding="utf8")) == wanted

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..json_files import read_json
+from .linking import title_of
 
 Names = dict[str, str]  # of a page: lower-cased name -> entity
 
@@ -31,7 +32,7 @@ class PageNames:
 
     def of(self, title: str) -> Names | None:
         """title: of a page, also as in its address, with underscores. None for a page that is not known."""
-        written = (title, title.replace("_", " "), unquote(title).replace("_", " "))
+        written = (title, title.replace("_", " "), title_of(unquote(title)))
         return next((self.pages[x] for x in written if x in self.pages), None)
 
 
