@@ -12,7 +12,15 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..annotations import RELATIONS_TASK, add_relation_rows, get_pair_rows, get_pairs, get_relation_rows, get_scope
+from ..annotations import (
+    RELATIONS_TASK,
+    add_relation_rows,
+    get_pair_rows,
+    get_pairs,
+    get_relation_rows,
+    get_scope,
+    get_score,
+)
 from ..checkpoint.contents import Checkpoint
 from .factories import Function, Scorer, Setting, model_block, register
 from .mentions import PairSuggester
@@ -142,15 +150,21 @@ class LukeRelation(ThresholdClassifier):
                 stacklevel=3,
             )
 
-    def _warn_of_labels(self, mentions: Iterable[Span]) -> None:
-        """Mentions of spaCy's own pipelines are between no relation that knows "PER" and "LOC"."""
+    def _warn_of_labels(self, mentions: Sequence[Span]) -> None:
+        """Mentions of spaCy's own pipelines and of rules are between no relation that knows "PER" and "LOC"."""
         known = {label for pair in getattr(self.suggester, "types", None) or () for label in pair}
         known = known or {label for sides in self.between.values() for side in sides for label in side}
-        if known and (others := _OF_SPACY.intersection(span.label_ for span in mentions) - known):
+        strange = [span for span in mentions if span.label_ not in known] if known else []
+        if not strange:
+            return
+        beside = any(get_score(span) is not None for span in mentions)  # luke_ner found the others
+        others = {x.label_ for x in strange if x.label_ in _OF_SPACY or (beside and get_score(x) is None)}
+        if others:
             warnings.warn(
                 f"'{self.name}' asks for relations of mentions that are {', '.join(sorted(known))}, but a Doc has some "
-                f"that are {', '.join(sorted(others))}, of spaCy's own pipelines: expect no relations of these. Give "
-                "luke_ner overwrite = true, or leave spaCy's ner out.",
+                f"that are {', '.join(sorted(others))}, of another component such as spaCy's ner or an entity_ruler: "
+                "expect no relations of these. Let it write one of these labels, give luke_ner overwrite = true, or "
+                "leave the other one out.",
                 stacklevel=3,
             )
 

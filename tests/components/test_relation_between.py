@@ -1,11 +1,16 @@
 """What heads and tails a relation has, by the labels of mentions: the setting `between` of `luke_relation`."""
 
+import warnings
+
 import numpy as np
 import pytest
 import spacy
+from spacy.tokens import Span
 
+from spacy_luke.annotations import set_score
 from spacy_luke.components.units.sides import barred_classes
-from tests.components.related import docs_of, relations_of, trained
+from tests.components.pairs import PAIRS, make
+from tests.components.related import docs_of, noisy, relations_of, trained
 from tests.pipelines import make_pipeline
 
 
@@ -44,3 +49,26 @@ def test_between_is_checked():
         make_pipeline("luke_relation", luke_relation={"between": {"born": [["PER"]]}})
     with pytest.raises(ValueError, match=r"luke_relation.between: at born . 0: 'PER' is not list"):
         make_pipeline("luke_relation", luke_relation={"between": {"born": ["PER", "TIME"]}})
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "named"),
+    [
+        (["ENT", "CITY"], [0.9, None], "CITY"),  # an entity_ruler's, beside those of luke_ner
+        (["ENT", "NUM"], [0.9, 0.8], None),  # luke_ner's own, between no relation
+        (["ENT", "NUM"], [None, None], None),  # of which nobody says whose they are
+        (["PERSON", "GPE"], [None, None], "GPE, PERSON"),  # spaCy's own
+    ],
+)
+def test_mentions_whose_labels_no_relation_is_between(labels, scores, named):
+    nlp, relation = make("pair", build=noisy, suggester={**PAIRS, "types": [["ENT", "ENT"]]})
+    doc = nlp.make_doc("Ada met Zoe")
+    doc.ents = [Span(doc, 2 * i, 2 * i + 1, label) for i, label in enumerate(labels)]
+    for entity, score in zip(doc.ents, scores, strict=True):
+        if score is not None:
+            set_score(entity, score)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        relation(doc)
+    messages = [str(x.message) for x in told]
+    assert [f"some that are {named}, of another component" in x for x in messages] == ([True] if named else [])

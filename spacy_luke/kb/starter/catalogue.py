@@ -4,8 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..record import WIKIDATA
-
 _KINDS = ("person", "place", "organization", "product", "work", "other")
 _PSEUDO_COUNTS = 5.0  # links that a name's prominence counts as, beside those that were seen
 
@@ -80,12 +78,12 @@ class Catalogue:
         return next((one for one in self.named(title) if not (kind and one.kind) or one.kind == kind), None)
 
     def set_item(self, known: Known, wikidata: str) -> None:
-        """An entity that has no Wikidata id yet gets one, which becomes its id."""
+        """An entity that has no Wikidata id yet gets one: its id, and its address where it has no page."""
         assert not known.wikidata, known
         assert wikidata not in self._by_id, wikidata
         del self._by_id[known.id]
         known.id = known.wikidata = wikidata
-        if not known.url or known.url.startswith(WIKIDATA):
+        if known.url != "en":  # of a place on the map, or of Freebase's id
             known.url = ""
         self._by_id[wikidata] = known
 

@@ -158,6 +158,8 @@ def test_a_place_with_the_name_of_a_city_is_that_city_as_far_as_its_types_tell(s
     (sources / "fewrel/places.json").write_text(json.dumps({"P177": [one]}))
     kb = build_starter_kb(sources, tmp_path / "kb").built.kb
     assert {one.entity for one in kb.candidates("Flint")} == {found, "geo:53,-3", *(["Q7"] if found != "Q7" else [])}
+    address = "https://www.wikidata.org/wiki/Q7" if found == "Q7" else "https://www.openstreetmap.org/?mlat=43&mlon=-83"
+    assert kb.record(kb.row(found)).url == address
 
 
 def test_of_cities_of_nearly_one_size_none_is_taken_for_the_place(sources, tmp_path):
