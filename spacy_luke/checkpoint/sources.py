@@ -15,10 +15,11 @@ from .ernie import read_ernie
 PACKAGE = "package:"
 _ERNIE_SIZE = 100  # numbers of an entity vector in the paper
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+_BARE_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(@[\w./-]+)?")  # such as bert-base-uncased, which has no owner
+_ARCHIVES = (".gz", ".tar", ".tgz", ".zip")
+_CONFIGS = ("config.json", "ernie_config.json", "metadata.json")
 HUB_FILES = [
-    "config.json",
-    "ernie_config.json",
-    "metadata.json",
+    *_CONFIGS,
     "entity_vocab.*",
     "tokenizer.json",
     "tokenizer_config.json",
@@ -151,30 +152,58 @@ def find_source(path: str, *, weights: bool = True) -> Path:
         return Path(path)
     raise ValueError(
         f"Expected a folder, an archive, {PACKAGE}NAME/FOLDER or a hub id such as studio-ousia/luke-base, but there "
-        f"is no file {path!r} (looked for from {Path.cwd()})."
+        f"is no file {path!r} (looked for from {Path.cwd()}).{_meant(path)}"
     )
 
 
 def is_on_hub(path: str) -> bool:
     """Whether `find_source` would ask the hub for it, which is not asked here."""
-    local = path.startswith(PACKAGE) or path.endswith((".gz", ".tar", ".tgz", ".zip")) or Path(path).exists()
+    local = path.startswith(PACKAGE) or path.endswith(_ARCHIVES) or Path(path).exists()
     return not local and _HUB_ID.fullmatch(path) is not None
+
+
+def model_in_package(name: str) -> str | None:
+    """What `find_source` finds a checkpoint by that lies in an installed Python package of this name, or at most one
+    folder down: "package:NAME/FOLDER"; None where there is no such package, or none in it."""
+    name = name.replace("-", "_")
+    for location in _package_folders(name):
+        for config in _CONFIGS:
+            if Path(location, config).exists():
+                return f"{PACKAGE}{name}"
+            if found := sorted(Path(location).glob(f"*/{config}")):
+                return f"{PACKAGE}{name}/{found[0].parent.name}"
+    return None
+
+
+def _meant(path: str) -> str:
+    """What else may be meant by a name that is not found; "" for what is no bare name."""
+    if _BARE_NAME.fullmatch(path) is None or path.endswith(_ARCHIVES):
+        return ""
+    if packaged := model_in_package(path):
+        return f" An installed package of this name has a model: write {packaged}."
+    return " A name on the hub has its owner before it, as google-bert/bert-base-uncased or FacebookAI/roberta-base."
+
+
+def _package_folders(name: str) -> list[str]:
+    """Those that an installed Python package lies in, which is not imported for that."""
+    try:
+        spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    except ValueError:  # a module that was made by hand
+        return []
+    return [] if spec is None else list(spec.submodule_search_locations or [])
 
 
 def _in_package(path: str) -> Path:
     name, _, folder = path.partition("/")
-    spec = importlib.util.find_spec(name) if name.isidentifier() else None  # finds a package without importing it
-    if spec is None or not spec.submodule_search_locations:
+    if not (locations := _package_folders(name)):
         raise ValueError(
             f"Expected an installed Python package {name!r} (from {PACKAGE}{path}), but there is none. Install it: pip "
             f"install --no-deps {name.replace('_', '-')}"
         )
-    for location in spec.submodule_search_locations:
+    for location in locations:
         if (place := Path(location, folder)).exists():
             return place
-    raise ValueError(
-        f"The Python package {name!r} has no {folder!r}; it lies in {list(spec.submodule_search_locations)}."
-    )
+    raise ValueError(f"The Python package {name!r} has no {folder!r}; it lies in {locations}.")
 
 
 def _from_hub(path: str, choices: Sequence[list[str]]) -> Path:

@@ -13,7 +13,7 @@ from ..annotations import NIL, QUERIES, QUESTIONS
 from ..pages.terminal import terminal_width
 from ..readers.conversion import FORMAT_NAMES, convert_files
 from ..readers.splits import PARTS
-from .given import number_or_name
+from .given import DELIMITER, DOCUMENTS, SCHEME, TAG_COLUMN, WORD_COLUMN, column_settings
 from .outputs import check_targets
 
 _LONGEST_LIST = 50  # labels
@@ -28,11 +28,11 @@ def corpus_cli(
     spans_key: str | None = typer.Option(None, help="Entities go to doc.spans[KEY]; needed where they are nested."),
     limit: int | None = typer.Option(None, min=1, help="Documents to write in all."),
     shard_words: int = typer.Option(1_000_000, min=1, help="Words a file."),
-    word_column: int | None = typer.Option(None, help="Column of the words, from 0."),
-    tag_column: list[int] | None = typer.Option(None, help="Column of tags; repeat it for layers of nested tags."),
-    scheme: str | None = typer.Option(None, help="auto, or a scheme to insist on: IOB1, IOB2, BIOES, BILOU."),
-    delimiter: str | None = typer.Option(None, help="What stands between columns; tab: \\t."),
-    documents: str | None = typer.Option(None, help="docstart, newdoc, file, or a number of sentences."),
+    word_column: int | None = WORD_COLUMN,
+    tag_column: list[int] | None = TAG_COLUMN,
+    scheme: str | None = SCHEME,
+    delimiter: str | None = DELIMITER,
+    documents: str | None = DOCUMENTS,
     comments: str | None = typer.Option(None, help="What comment lines begin with."),
     id_column: int | None = typer.Option(None, help="Column of CoNLL-U ids."),
     misc_column: int | None = typer.Option(None, help="Column of CoNLL-U MISC."),
@@ -81,8 +81,7 @@ def corpus_cli(
 ) -> None:
     """Convert files with gold annotation to the format of `spacy train`, and count what is in them."""
     settings: dict[str, Any] = {name: value for name, value in locals().items() if name not in _GENERAL}
-    settings |= {"tag_columns": tag_column or None, "documents": number_or_name(documents)}
-    settings["delimiter"] = delimiter and delimiter.replace("\\t", "\t")
+    settings |= column_settings(word_column, tag_column, scheme, delimiter, documents)
     besides = [path for name, path in settings.items() if isinstance(path, Path) and name != "pair_ids"]
     check_targets([output, pair_ids], [*inputs, *besides])
     found = convert_files(

@@ -1,5 +1,8 @@
-"""What commands are given: of the gold documents, options of `spacy luke evaluate`, `quantize` and `tune`; numbers
-where a name may stand too."""
+"""What commands are given: of the gold documents, options of `spacy luke evaluate`, `quantize` and `tune`; of the
+layout of column files, those of `corpus` and `init-config`."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import typer
 
@@ -14,11 +17,28 @@ GOLD_PAIRS = typer.Option(False, "--gold-pairs", help="Give the pairs that are t
 GOLD_LINKS = typer.Option(
     False, "--gold-links", help="Give the file's doc.ents without their entities, in the place of a luke_ner's"
 )
+WORD_COLUMN = typer.Option(None, help="Of column files: column of the words, from 0.")
+TAG_COLUMN = typer.Option(None, help="Of column files: column of tags; repeat it for layers of nested tags.")
+SCHEME = typer.Option(None, help="Of column files: auto, or a scheme of tags to insist on: IOB1, IOB2, BIOES, BILOU.")
+DELIMITER = typer.Option(None, help="Of column files: what stands between columns; tab: \\t.")
+DOCUMENTS = typer.Option(None, help="Of column files: docstart, newdoc, file, or a number of sentences, such as 1.")
 
 
-def number_or_name(text: str | None) -> int | str | None:
-    """Of an option that is one of some names, or a number."""
-    return int(text) if text and text.isdecimal() else text
+def column_settings(
+    word_column: int | None,
+    tag_columns: Sequence[int] | None,
+    scheme: str | None,
+    delimiter: str | None,
+    documents: str | None,
+) -> dict[str, Any]:
+    """Settings of `ColumnLayout` of the options above; None where one was not given."""
+    return {
+        "word_column": word_column,
+        "tag_columns": tag_columns or None,
+        "scheme": scheme,
+        "delimiter": delimiter and delimiter.replace("\\t", "\t"),
+        "documents": int(documents) if documents and documents.isdecimal() else documents,
+    }
 
 
 def read_entity_scope(labels: str | None, annotates: str | None) -> Scope:

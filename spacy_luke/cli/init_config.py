@@ -13,7 +13,7 @@ from thinc.api import Config
 from thinc.compat import has_cupy_gpu, has_torch_cuda_gpu
 from wasabi import msg
 
-from ..checkpoint.sources import PACKAGE, find_source, is_on_hub
+from ..checkpoint.sources import PACKAGE, find_source, is_on_hub, model_in_package
 from ..components.paragraphs import ParagraphSentencizer
 from ..pipelines.gold import Given, check_docs
 from ..pipelines.loading import use_gpu
@@ -26,7 +26,7 @@ from ..readers.conversion import FORMAT_NAMES
 from ..readers.docbin import read_docbins
 from ..readers.records import ALIGN
 from ..stores.atomic import write_atomically
-from .given import number_or_name
+from .given import DELIMITER, DOCUMENTS, SCHEME, TAG_COLUMN, WORD_COLUMN, column_settings
 from .outputs import check_targets
 
 _MOST_LABELS = 12  # of a task that are shown
@@ -55,9 +55,11 @@ def init_config_cli(
     kb: Path | None = typer.Option(None, "--kb", help="Knowledge base of the task links"),
     spans_key: str | None = typer.Option(None, help="Group of the entities; without: where most of them are"),
     align: str | None = typer.Option(None, help=f"Mentions that do not begin and end with a word: {', '.join(ALIGN)}"),
-    documents: str | None = typer.Option(
-        None, help="Of column files: docstart, newdoc, file, or a number of sentences, such as 1."
-    ),
+    word_column: int | None = WORD_COLUMN,
+    tag_column: list[int] | None = TAG_COLUMN,
+    scheme: str | None = SCHEME,
+    delimiter: str | None = DELIMITER,
+    documents: str | None = DOCUMENTS,
     gaps: str | None = typer.Option(
         None, help="Of the format brat: mentions with words between their parts: error, cover these too, or skip"
     ),
@@ -78,6 +80,7 @@ def init_config_cli(
     tasks = _check_options(task, encoder, machine)
     asking = sys.stdin.isatty() if ask is None else ask
     given = _ask_data(_Answers(train, dev, format), asking)
+    columns = column_settings(word_column, tag_column, scheme, delimiter, documents)
     parts = prepare_parts(
         given.train,
         given.dev,
@@ -85,7 +88,7 @@ def init_config_cli(
         format=given.format,
         lang=lang,
         spans_key=spans_key,
-        settings={"align": align, "documents": number_or_name(documents), "gaps": gaps, "tag_names": tag_names},
+        settings={"align": align, "gaps": gaps, "tag_names": tag_names, **columns},
         share=dev_share,
     )
     for line in parts.made:
@@ -185,7 +188,7 @@ def _is_usual(encoder: str | None) -> bool:
 
 def _check_encoder(path: str) -> None:
     """Raises ValueError where there is no such checkpoint; the hub is not asked."""
-    if is_package(path) or (Path(path) / "meta.json").exists():
+    if (is_package(path) and model_in_package(path) is None) or (Path(path) / "meta.json").exists():
         raise ValueError(
             f"--encoder: {path!r} is a pipeline, but expected is a checkpoint to begin with: {', '.join(encoders())}, "
             "a folder, or a hub id such as studio-ousia/luke-base. What a pipeline has learned can be kept beside new "

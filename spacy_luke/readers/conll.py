@@ -200,7 +200,7 @@ def _make_document(path: Path, sentences: Sequence[Sentence], layout: ColumnLayo
 def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
     """Sentences in order; the last one has no words, and carries a document mark at the end of the file."""
     sentence = Sentence()
-    n_columns = first_row = 0
+    n_columns = n_tabs = first_row = 0
     multiword_end, multiword_space = "", True
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
@@ -219,12 +219,13 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
                     sentence.entity_fields = comment.partition("=")[2].strip().split("-")
                 continue
             cells = line.split(layout.delimiter) if layout.delimiter else _BLANKS.split(line.strip(" \t"))
-            first_row = first_row or number
-            n_columns = n_columns or len(cells)
+            if not first_row:
+                first_row, n_columns, n_tabs = number, len(cells), line.count("\t")
             if len(cells) != n_columns:
+                tabs_agree = not layout.delimiter and line.count("\t") == n_tabs > 0
                 raise ValueError(
                     f"{path}, line {number}: expected {n_columns} columns as in line {first_row}, but got "
-                    f"{len(cells)}: {line!r}."
+                    f"{len(cells)}: {line!r}.{_tabs_alone(n_tabs + 1) if tabs_agree else ''}"
                 )
             misc = "" if layout.misc_column is None else _cell(path, number, cells, layout.misc_column)
             space = _misc_value(misc, "SpaceAfter") != "No"
@@ -250,6 +251,13 @@ def _read_sentences(path: Path, layout: ColumnLayout) -> Iterator[Sentence]:
         yield sentence
         sentence = Sentence()
     yield Sentence(opens_document=sentence.opens_document)
+
+
+def _tabs_alone(n_columns: int) -> str:
+    return (
+        f" Both lines have {n_columns} columns where only tabs divide them, and blanks do not: set delimiter (of "
+        r"commands: --delimiter) to '\t'."
+    )
 
 
 def _cell(path: Path, number: int, cells: Sequence[str], column: int) -> str:

@@ -35,9 +35,24 @@ def test_registered_and_lazy(luke_folder):
         ("package:no_such_package/model", "installed Python package 'no_such_package'"),
         ("package:../x", "installed Python package '..'"),
         ("package:json/nowhere", "has no 'nowhere'"),
+        ("bert-base-uncased", "its owner before it, as google-bert/bert-base-uncased or FacebookAI/roberta-base"),
+        ("roberta-base@main", "its owner before it"),
+        ("lazy_package", "this name has a model: write package:lazy_package/model"),
+        ("lazy-package", "this name has a model: write package:lazy_package/model"),
+        ("bare_package", "this name has a model: write package:bare_package[.]"),
+        ("json", "its owner before it"),
+        ("made_by_hand", "its owner before it"),
+        ("luke.tar.gz", r"looked for from .*\)[.]$"),
+        ("./bert-base-uncased", r"looked for from .*\)[.]$"),
     ],
 )
-def test_no_such_source(path, message):
+def test_no_such_source(tmp_path, monkeypatch, path, message):
+    for folder in ("lazy_package/model", "bare_package"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "config.json").write_text("{}")
+        (tmp_path / folder.partition("/")[0] / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "made_by_hand", types.ModuleType("made_by_hand"))
     with pytest.raises(ValueError, match=message):
         find_source(path)
 

@@ -224,6 +224,22 @@ def test_columns_without_marks_of_documents(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--delimiter", "\\t"), "Ada {}\tB-Person Name\nleft\tO\n"),
+        (("--delimiter", "\\t", "--word-column", 1, "--tag-column", 2), "1\tAda {}\tB-Person Name\tx\n2\tleft\tO\tx\n"),
+        (("--scheme", "BIOES", "--tag-column", 1), "Ada B-Person x\nL{} E-Person x\nleft O x\n"),
+    ],
+)
+def test_columns_as_corpus_reads_them(tmp_path, options, line):
+    (tmp_path / "data.iob").write_text("\n".join(line.format(i) for i in range(6)))
+    arguments = ("luke", "init-config", tmp_path / "c.cfg", "--train", tmp_path / "data.iob", "-f", "conll2003")
+    said = run(*arguments, "--documents", 1, "--no-timing", *options)
+    assert "5 and 1 documents" in said
+    assert "5 entities: Person" in said
+
+
 def test_steps_are_timed(folder, tmp_path, monkeypatch):
     """As many as there are, up to five, and all evaluations."""
     data = folder / "flat.spacy"
@@ -289,6 +305,17 @@ def test_faults(folder, tmp_path, arguments, message):
     said = run("luke", "init-config", tmp_path / "config.cfg", *given, code=1)
     assert re.search(message, said), said
     assert not (tmp_path / "config.cfg").exists()
+
+
+def test_a_package_that_has_an_encoder_is_no_pipeline(folder, tmp_path, monkeypatch):
+    for file in ("some_encoder/__init__.py", "some_encoder/model/config.json", "some_encoder-1.0.dist-info/METADATA"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("Name: some-encoder\nVersion: 1.0\n" if "METADATA" in file else "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said = run(
+        "luke", "init-config", tmp_path / "c.cfg", "--train", folder / "flat.spacy", "-e", "some_encoder", code=1
+    )
+    assert "has a model: write package:some_encoder/model" in said
 
 
 @pytest.mark.parametrize(

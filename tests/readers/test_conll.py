@@ -97,6 +97,15 @@ def test_words_keep_unusual_characters(write):
     ("text", "settings", "message"),
     [
         ("a X O\nb O\n", {}, "line 2: expected 3 columns as in line 1, but got 2"),
+        (
+            "Ann\tB-Person Name\nworks\tO\n",
+            {},
+            r"expected 3 .* have 2 columns where only tabs .* set delimiter \(of commands: --delimiter\) to '\\t'",
+        ),
+        ("New York\tB-LOC\nis\tO\n", {}, "line 2: expected 3 columns .*--delimiter"),
+        ("a\tX\tO\nb\tO\n", {}, "but got 2: 'b\\\\tO'.$"),
+        ("a X\tO\nb O\n", {}, "but got 2: 'b O'.$"),
+        ("a\tX|O\nb\tO\n", {"delimiter": "|"}, "but got 1: 'b\\\\tO'.$"),
         ("a O\n\nb Q-PER\n", {}, "line 3: expected the tag O"),
         ("a O\nb I-X\n", {"scheme": "IOB2"}, "line 2: tag 'I-X' is not valid IOB2"),
         (b"a O\n\xff O\n", {}, "line 2: expected UTF-8"),
