@@ -331,11 +331,11 @@ def main() -> None:
     told = parser.parse_args()
     given = {key: x for key, x in vars(told).items() if key != "table"}
     try:
-        scored, failed, names = False, {}, tables_of(told.table, told.size)
+        scored, failed, names = False, [], tables_of(told.table, told.size)
         for name in names:
             text, some, own = reproduce(name, execute=execute, **given)
             print(text)
-            scored, failed = scored or some, {**failed, **{f"{name}: {row}": how for row, how in own.items()}}
+            scored, failed = scored or some, failed + [f"{name}: {row}" for row in own]
         if names != [told.table]:
             write_joined(told.table, names, told.output / told.size)
     except ValueError as error:
