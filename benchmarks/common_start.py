@@ -221,10 +221,23 @@ def make_table(results: list[dict[str, Any]]) -> str:
             cells.append("" if gap is None or system == base else str(gap))
         lines.append("| " + " | ".join([*cells, describe_seeds(group), *describe_seconds(group)]) + " |")
     lines += describe_without(lines_of)
-    told = results[-1]["pretraining"]
-    shown = ", ".join(f"{k[4:]} {v:.3f}" for k, v in told.items() if k.startswith("dev_"))
-    lines += ["", f"The common start, {told['step']} steps of {WINDOWS} windows, on held-out pages: {shown}."]
+    lines += ["", *describe_starts(results)]
     return "\n".join([*lines, "", describe_runs(results), ""])
+
+
+def describe_starts(results: list[dict[str, Any]]) -> list[str]:
+    """What each pretraining has on held-out pages, and which runs begin with it."""
+    runs: dict[str, dict[str, set[int]]] = {}
+    for result in results:
+        told = result["pretraining"]
+        shown = ", ".join(f"{k[4:]} {v:.3f}" for k, v in told.items() if k.startswith("dev_"))
+        start = f"A start, {told['step']} steps of {WINDOWS} windows, on held-out pages: {shown}."
+        runs.setdefault(start, {}).setdefault(result["task"], set()).add(result["seed"])
+    begun = {
+        start: "; ".join(f"{task} {', '.join(map(str, sorted(seeds)))}" for task, seeds in own.items())
+        for start, own in runs.items()
+    }
+    return [f"{start} Seeds of {own}.\n" for start, own in begun.items()]
 
 
 def describe_without(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[str]:

@@ -56,6 +56,22 @@ def answers_of(items: Iterable[ScoredItem], documents: int) -> list[Answers]:
     return answers
 
 
+def with_types(relations: Sequence[Answers], entities: Sequence[Answers]) -> list[Answers]:
+    """Relations with the labels of the entities at their ends, gold ones of gold and found ones of found, as strict
+    scores count them: "0-12,30-38 lives_in PER,LOC". Of several entities at a place all labels count."""
+    typed = []
+    for pair, others in zip(relations, entities, strict=True):
+        sides = []
+        for answers, own in zip(pair, others, strict=True):
+            labels: dict[str, list[str]] = {}
+            for place, label in (x.split(" ", 1) for x in sorted(own)):
+                labels.setdefault(place, []).append(label)
+            ends = [["/".join(labels.get(x, [])) for x in answer.split(" ", 1)[0].split(",")] for answer in answers]
+            sides.append([f"{answer} {','.join(some)}" for answer, some in zip(answers, ends)])
+        typed.append((sides[0], sides[1]))
+    return typed
+
+
 def answers_of_mentions(gold: Iterable[Sequence[Any]], found: Iterable[Sequence[Any]]) -> list[Answers]:
     """Of each document the mentions (start, end, label) that are gold, and those that were found."""
     return [
@@ -177,12 +193,12 @@ def compare_lines(
     *,
     counts: Callable[[Sequence[Answers]], Floats] = count,
     documents: int | None = None,
+    key: str = "predictions",
 ) -> Gap | None:
     """The gap between two systems' lines of results, by the seeds that both have with predictions; None without any.
-    counts: of the answers of a run. documents: of runs that were tested on more, the first ones alone."""
-    of_first, of_second = (
-        {x["seed"]: x["predictions"] for x in some if x.get("predictions")} for some in (first, second)
-    )
+    counts: of the answers of a run. documents: of runs that were tested on more, the first ones alone. key: of the
+    lines, which file it is."""
+    of_first, of_second = ({x["seed"]: x[key] for x in some if x.get(key)} for some in (first, second))
     seeds = sorted(of_first.keys() & of_second.keys())
     if not seeds:
         return None

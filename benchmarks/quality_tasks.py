@@ -13,13 +13,12 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from paired import Answers, answers_of, compare_lines, counts_of, keep_run
+from paired import Answers, answers_of, compare_lines, counts_of, keep_run, with_types
 from runs import (
     batches,
     describe_mean,
@@ -34,85 +33,12 @@ from runs import (
     schedule,
     start,
 )
+from task_systems import SYSTEMS, TASKS, System, Task
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error")
 DEV = 1000  # records that settings are chosen on
 
 
-@dataclass(frozen=True)
-class Task:
-    """Files of the parts (of the train part the first `train` records, of the test part the first `test`, None: all; a
-    part of the train file, DEV records, serves as dev where there is none), and which score counts."""
-
-    format: str
-    files: tuple[str, str | None, str]
-    train: int
-    test: int | None
-    score: str
-    batch: int = 16  # records a step
-    epochs: int = 3
-    seeds: int = 3
-
-
-TASKS = {
-    "open_entity": Task(
-        "open_entity",
-        ("open_entity_ernie/train.json", "open_entity_ernie/dev.json", "open_entity_ernie/test.json"),
-        1000,
-        None,
-        "types_micro_f",
-        seeds=5,
-    ),
-    "semeval": Task(
-        "semeval2010",
-        (
-            "semeval2010_task8/SemEval2010_task8_training/TRAIN_FILE.TXT",
-            None,
-            "semeval2010_task8/SemEval2010_task8_testing_keys/TEST_FILE_FULL.TXT",
-        ),
-        2000,
-        None,
-        "relations_semeval_f",
-        seeds=5,
-    ),
-    "conll04": Task(
-        "conll04",
-        ("conll04/conll04_train.json", "conll04/conll04_dev.json", "conll04/conll04_test.json"),
-        400,
-        288,
-        "relations_strict_f",
-        batch=4,
-    ),
-    "scierc": Task(
-        "scierc", ("scierc/train.json", "scierc/dev.json", "scierc/test.json"), 100, None, "relations_f", batch=1
-    ),
-}
-TASKS |= {f"{name}_gold": replace(TASKS[name], score="relations_f") for name in ("conll04", "scierc")}
-
-
-@dataclass(frozen=True)
-class System:
-    """attention and features of the typer or relation component, entity-aware queries or not; ner: the features of
-    luke_ner, which is one-way in all, where entities must be found first; start: how entity tokens begin."""
-
-    attention: str
-    features: str
-    entity_aware: bool
-    ner: str
-    shared: bool = False
-    start: str = "words"  # entity_start
-
-
-SYSTEMS = {
-    "luke": System("full", "entity", True, "all"),  # the paper's input
-    "luke_plain": System("full", "entity", False, "all"),  # ordinary attention (table 7)
-    "luke_mention": System("full", "entity", True, "all", start="mention"),  # [MASK] is its mention's pieces
-    "luke_all": System("full", "all", True, "all"),  # and the states of the mention's first and last piece
-    "one_way": System("one_way", "all", True, "all"),
-    "one_way_mention": System("one_way", "all", True, "all", start="mention"),
-    "markers": System("full", "words", False, "words"),  # the baseline: no entity tokens
-    "joint": System("one_way", "all", True, "all", shared=True),  # one encoder for all components
-}
 MENTION = ("luke_mention", "one_way_mention")
 LEFT_OUT = {
     "open_entity": ("joint",),
@@ -124,6 +50,7 @@ LEFT_OUT = {
 }
 BASELINES = ("markers", "luke", "one_way")
 FROM_WORDS = ("conll04", "scierc")  # entities are found first; with "_gold" they are given
+KEPT = {"predictions": "", "strict": "-strict", "entities": "-entities"}  # of a line of results: ends of files' names
 
 
 def main() -> None:
@@ -176,9 +103,11 @@ def run(
         update(nlp, [fresh(nlp, doc, options.task) for doc in batch], optimizer)
         optimizer.step_schedules()
     trained = time.perf_counter()
-    scores, answers = score(nlp, test, options.task)
+    scores, found = score(nlp, test, options.task)
     settings = {"rate": options.rate, "batch": size, "epochs": epochs, "tokens": options.tokens}
-    kept = f"{folder}/{options.task}-{options.system}-{options.tokens}-{options.seed}.jsonl"
+    about = {"limit": options.limit, "dev": options.dev, "settings": settings}
+    path = f"{folder}/{options.task}-{options.system}-{options.tokens}-{options.seed}"
+    kept = {name: keep_run(f"{path}{KEPT[name]}.jsonl", answers, **about) for name, answers in found.items()}
     return make_result(
         options,
         scores,
@@ -187,7 +116,7 @@ def run(
         settings=settings,
         records=[len(train), len(test)],
         seconds=[round(trained - began, 1), round(time.perf_counter() - trained, 1)],
-        predictions=keep_run(kept, answers, limit=options.limit, dev=options.dev, settings=settings),
+        **kept,
     )
 
 
@@ -301,16 +230,21 @@ def update(nlp: Any, examples: list[Any], optimizer: Any) -> None:
         component.finish_update(optimizer)
 
 
-def score(nlp: Any, test: Sequence[Any], task: str) -> tuple[dict[str, Any], list[Answers]]:
-    """The scores, and the answers to every test record."""
-    from spacy_luke.scorers.items import relation_items, type_items
+def score(nlp: Any, test: Sequence[Any], task: str) -> tuple[dict[str, Any], dict[str, list[Answers]]]:
+    """The scores, and the answers to every test record: "predictions", types or relations by boundaries; where entities
+    are found first, these too, and "strict", relations with their labels."""
+    from spacy_luke.scorers.items import entity_items, relation_items, type_items
 
     examples = predict(nlp, [fresh(nlp, doc, task) for doc in test])
     scores: dict[str, Any] = {}
     for _, component in nlp.pipeline:
         scores.update(component.score(examples) or {})
     items = (type_items if task == "open_entity" else relation_items)(examples)
-    return scores, answers_of([x for x in items if x.label != "Other"], len(examples))
+    answers = answers_of([x for x in items if x.label != "Other"], len(examples))
+    if task not in FROM_WORDS:
+        return scores, {"predictions": answers}
+    entities = answers_of(entity_items(examples), len(examples))
+    return scores, {"predictions": answers, "strict": with_types(answers, entities), "entities": entities}
 
 
 def make_table(results: list[dict[str, Any]]) -> str:
@@ -320,11 +254,11 @@ def make_table(results: list[dict[str, Any]]) -> str:
         "Written by `python benchmarks/quality_tasks.py --table`; see docs/results/relations.md. Percent, mean, and",
         "standard deviation (n - 1). open_entity: loose micro F1; semeval: the official macro F1; conll04 and scierc:",
         "relations end to end from words (conll04 strict: entity types count too), with the F1 of entities beside it.",
-        "Above: the difference on the same seeds, its 95 % interval over documents and seeds; conll04 by boundaries.",
+        "Above: the difference on the same seeds, and its 95 % interval over documents and seeds.",
         "",
         f"| data | tested on | system | F1 | ± | by boundaries | {' | '.join(f'above {x}' for x in BASELINES)} "
-        "| entities F1 | seeds | epochs | train s | test s |",
-        "|---" * (11 + len(BASELINES)) + "|",
+        "| entities F1 | above markers | seeds | epochs | train s | test s |",
+        "|---" * (12 + len(BASELINES)) + "|",
     ]
     groups = group_runs(
         results,
@@ -338,9 +272,11 @@ def make_table(results: list[dict[str, Any]]) -> str:
         cells = [task, f"{size:,}", name, *describe_mean([x["f"] for x in group])]
         cells.append(describe_mean([x["scores"]["relations_f"] for x in group])[0] if task == "conll04" else "")
         for base in BASELINES:
-            gap = compare_lines(known.get((task, size, base), []), group, counts=counts_of(task))
+            key = "strict" if task == "conll04" else "predictions"
+            gap = compare_lines(known.get((task, size, base), []), group, counts=counts_of(task), key=key)
             cells.append("" if gap is None or base == name else str(gap))
-        cells.append(f"{mean(entities):.1f}" if entities else "")
+        gap = compare_lines(known.get((task, size, "markers"), []), group, key="entities")
+        cells += [f"{mean(entities):.1f}" if entities else "", "" if gap is None or system == "markers" else str(gap)]
         cells += [describe_seeds(group), str(group[0]["settings"]["epochs"]), *describe_seconds(group)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", describe_runs(results), ""])

@@ -19,6 +19,7 @@ from spacy_luke.stores.atomic import write_atomically
 from spacy_luke.wikipedia.wikidata import id_of_claim, read_items
 
 HELD_OUT = 1000
+MIN_CHARS = 100  # of a page: as --min_text_length of the original's call of WikiExtractor
 SITE = "enwiki"
 
 
@@ -66,7 +67,8 @@ def read_titles(path: Path) -> dict[str, str]:
 
 
 def write_documents(corpus: Path, titles: Path, output: Path, dev: Path, *, progress: bool = False) -> Counter[str]:
-    """A page a line, its paragraphs on lines of their own; links to pages without an item are no entities."""
+    """A page a line, its paragraphs on lines of their own; links to pages without an item are no entities. Pages of
+    fewer than 100 characters are left out."""
     counts: Counter[str] = Counter()
     ids = read_titles(titles)
     for path in (output, dev):
@@ -77,9 +79,12 @@ def write_documents(corpus: Path, titles: Path, output: Path, dev: Path, *, prog
         first.open("w", encoding="utf8") as train,
         second.open("w", encoding="utf8") as held_out,
     ):
-        for number, (_, page) in enumerate(group_pages(LinkedCorpus.open(corpus).paragraphs(progress=progress))):
+        for _, page in group_pages(LinkedCorpus.open(corpus).paragraphs(progress=progress)):
+            if sum(len(paragraph.text) for paragraph in page) < MIN_CHARS:
+                counts["pages too short, left out"] += 1
+                continue
             document = document_of(page, ids, counts)
-            file = held_out if number % HELD_OUT == 0 else train
+            file = train if counts["pages"] % HELD_OUT else held_out
             file.write(json.dumps(document, ensure_ascii=False) + "\n")
             counts["pages"] += 1
     if not counts["entities"]:

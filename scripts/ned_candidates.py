@@ -1,5 +1,6 @@
-"""Titles of the entities that are candidates in linked documents, a line each: the vocabulary of the masked-entity
-pretraining for disambiguation (`build-entity-vocab --white-list`).
+"""Titles of the entities that are candidates in linked documents, the best 30 of each mention, and of those that are
+right, a line each: the vocabulary of the masked-entity pretraining for disambiguation (`build-entity-vocab
+--white-list`).
 
     python scripts/ned_candidates.py OUTPUT CORPUS.spacy ...
 """
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import spacy
 
-from spacy_luke.annotations import NIL, get_candidates_given
+from spacy_luke.annotations import NIL
+from spacy_luke.components.linker.candidates import best_candidates, given_candidates
 from spacy_luke.readers.docbin import read_docbins
 from spacy_luke.stores.atomic import write_atomically
+
+MOST = 30  # candidates of a mention that are scored; LUKE's create_candidate_data.py takes as many
 
 
 def titles_of(paths: list[Path]) -> list[str]:
@@ -19,7 +23,8 @@ def titles_of(paths: list[Path]) -> list[str]:
     found: set[str] = set()
     for path in paths:
         for doc in read_docbins(path, vocab):
-            found.update(x.id for mention in get_candidates_given(doc) or () for x in mention.candidates)
+            for named in (given_candidates(doc) or {}).values():
+                found.update(title for title, _ in best_candidates(named, most=MOST))
             found.update(span.kb_id_ for span in doc.ents if span.kb_id_ not in ("", NIL))
     return sorted(found)
 

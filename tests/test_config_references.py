@@ -119,9 +119,9 @@ def test_published_numbers_of_steps(name):
     assert plan_training(config, range(documents)) == (expected, config["training"]["max_epochs"])
 
 
-@pytest.mark.parametrize("name", ["typing_open_entity_large", "relation_tacred_large"])
+@pytest.mark.parametrize("name", ["typing_open_entity_large", "relation_tacred_large", "ernie_relation_tacred"])
 def test_the_best_is_chosen_once_an_epoch(name):
-    """As in LUKE's code."""
+    """As in LUKE's code and in ERNIE's."""
     training = load_config(ROOT / f"configs/{name}.cfg", interpolate=True)["training"]
     assert training["eval_frequency"] * training["max_epochs"] == PUBLISHED[name][1]
 

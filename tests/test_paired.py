@@ -169,3 +169,11 @@ def test_runs_that_tune_keep_a_file_for_each_of_their_settings(paired, tmp_path,
     assert all(paired.read(file) == answers for file in files)
     assert keep(0.3, limit=10, dev=True) is None
     assert not (tmp_path / "task_dev" / "one-0-0.3.jsonl").exists()
+
+
+def test_relations_with_the_labels_of_their_ends(paired):
+    """As the scorer counts strict ones: both entities must have the gold's labels."""
+    relations = [(["0-3,9-12 knows", "0-3,20-25 lives in"], ["0-3,9-12 knows", "9-12,0-3 knows"])]
+    entities = [(["0-3 PER", "9-12 PER", "20-25 LOC"], ["0-3 PER", "9-12 ORG"])]
+    gold = ["0-3,9-12 knows PER,PER", "0-3,20-25 lives in PER,LOC"]
+    assert paired.with_types(relations, entities) == [(gold, ["0-3,9-12 knows PER,ORG", "9-12,0-3 knows ORG,PER"])]

@@ -7,7 +7,8 @@ import typer
 from wasabi import msg
 
 from ..corpus.linked_corpus import LinkedCorpus
-from ..corpus.vocabulary import build_entity_vocab, no_tsv, read_white_list, save_entity_vocab, work_plan
+from ..corpus.vocabulary import build_entity_vocab, no_tsv, save_entity_vocab, work_plan
+from ..corpus.white_list import read_white_list
 from ..stores.parallel import Engine
 from ..stores.work_folder import WorkFolder
 from .build_corpus import ADDRESS_HELP, ENGINE_HELP, WORKERS_HELP, show_counts

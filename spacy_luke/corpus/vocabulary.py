@@ -6,7 +6,6 @@ What differs: special entities always have the rows 0, 1 and 2, entities that ar
 and rows have no gaps where entities are left out.
 """
 
-import io
 import json
 import re
 import shutil
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 
 from ..entity_vocab import SPECIAL, EntityVocab, entity_name
 from ..stores.atomic import write_folder_atomically
-from ..stores.opening import open_source
 from ..stores.parallel import Engine
 from ..stores.sorting import SortedSums
 from ..stores.unicode_forms import warn_of_forms
@@ -30,6 +28,7 @@ from ..stores.work_folder import WorkFolder
 from ..wikipedia.interwiki import Name, read_interwiki
 from .linked_corpus import LinkedCorpus, read_linked_part
 from .numbered_names import NumberedNames, group_names, line_to_name, name_to_line
+from .white_list import find_redirects, name_redirects
 
 _BREAKS = re.compile(r"[\n\r\t]")
 _FILES = ("entity_vocab.jsonl", "entity_vocab.tsv", "entities.tsv")
@@ -70,7 +69,8 @@ def build_entity_vocab(
 
     size: rows, those of special entities included. min_count: links that an entity of several languages has in all of
     them together. white_list: titles ("language:title" where multilingual) that come first, in their order, if they are
-    linked at all, whatever their count. pages_only: entities that have a page in the corpus (the original's rule).
+    linked at all, whatever their count; a redirect among them becomes a further name of the entity where it leads, so
+    that lists of an older dump are found. pages_only: entities that have a page in the corpus (the original's rule).
     interwiki: files that say which pages are one entity, besides those of the corpora: tables (language, title,
     language, title), or a dump of Wikidata.
     multilingual: names have a language, None: where there are several corpora. min_languages: corpora in whose
@@ -102,12 +102,17 @@ def build_entity_vocab(
         groups = _groups(corpora if multilingual else (), interwiki, set(languages), progress)
         entity_N = group_names(names, groups, folder / "interwiki")
         entities = _Entities(names, entity_N, has_page_N, counts)
-        first = entities.listed(white_list, multilingual)
+        listed = list(dict.fromkeys(white_list))
+        leads = find_redirects(listed, corpora, languages)
+        first = entities.listed([leads.get(name, name) for name in listed], multilingual)
         rest = entities.best(size - 3 - len(first), first, min_count, min_languages) if not white_list_only else []
         kept = entities.rows([*first, *rest])
     if not kept:
         raise ValueError(f"Expected entities for the vocabulary, but none is left: {dict(counts)}.")
     counts.update({"entities": len(kept), "links to them": sum(row.links for row in kept)})
+    if leads:
+        followed = name_redirects([row.names for row in kept], leads)
+        counts["titles of the white list that are redirects, followed"] = followed
     rows = [EntityRow(0, [("", name)]) for name in SPECIAL[:3]] + kept
     labelled = [
         (entity_name(title, language or None), i) for i, row in enumerate(rows) for language, title in row.names
@@ -284,6 +289,8 @@ def no_tsv(built: BuiltVocab) -> str | None:
     names = [name for row in built.rows for name in row.names]
     if any(language for language, _ in names):
         return "it has no room for languages"
+    if len(names) > len(built.rows):
+        return "it has room for one name an entity, and some of the white list are redirects of others"
     odd = [title for _, title in names if _in_one_line(title) != title]
     if not odd:
         return None
@@ -296,12 +303,6 @@ def no_tsv(built: BuiltVocab) -> str | None:
 def _in_one_line(title: str) -> str:
     """A title without what ends the fields and lines of a table."""
     return _BREAKS.sub(lambda sign: repr(sign[0])[1:-1], title)
-
-
-def read_white_list(path: Path) -> list[str]:
-    """Titles, one a line."""
-    with open_source(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as lines:
-        return [title for line in lines if (title := line.strip())]
 
 
 def _check_corpora(corpora: Sequence[LinkedCorpus], multilingual: bool, min_languages: int) -> list[str]:

@@ -6,7 +6,7 @@ bytes and their text for each. Rows that are damaged are named in one error, or 
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -52,6 +52,7 @@ def build_vectors(
     dtype: str = "float32",
     names: str | Path | Iterable[str] | None = None,
     titles: str | Path | None = None,
+    further: Sequence[tuple[str, str]] = (),
     size: int | None = None,
     on_damage: str = "error",
     encoder: str | None = None,
@@ -60,9 +61,9 @@ def build_vectors(
     """Write a store of vectors, from the files of other programs or from an array.
 
     source: a file or folder in one of the formats of docs/tasks/graphs.md, or float (rows, size). names: the file that
-    names the rows, or the names; titles: a file `title TAB id` of further names. size: of the vectors, where most of
-    the file's first rows do not tell it. on_damage: "error" raises ValueError for damaged entities, "drop" leaves them
-    out and lists them. encoder: the fingerprint of what made the vectors.
+    names the rows, or the names; titles: a file `title TAB id` of further names; further: such pairs, where there is no
+    file. size: of the vectors, where most of the file's first rows do not tell it. on_damage: "error" raises ValueError
+    for damaged entities, "drop" leaves them out and lists them. encoder: the fingerprint of what made the vectors.
 
     An entity is damaged whose row has too few or too many numbers, one that is none or not finite or too large for the
     dtype, or that is missing; a row without a name; a name that comes again (the first one stays); a title whose id has
@@ -81,7 +82,9 @@ def build_vectors(
                 _copy_rows(matrix, named, keep, writer, damage, progress)
             kept = named if keep.all() else NameList(named[i] for i in np.flatnonzero(keep).tolist())
             title_file = found.titles if found else (Path(titles) if titles is not None else None)
-            index, further_rows = _add_titles(kept, title_file, damage, progress)
+            pairs = _pairs(further) if title_file is None else read_titles(title_file, progress=progress)
+            place = "further names" if title_file is None else title_file.name
+            index, further_rows = _add_titles(kept, pairs, place, damage, progress)
             _warn_of_names(index, further_rows)
         damage.check()
         if not writer.rows:
@@ -245,30 +248,37 @@ def _warn_of_names(index: NameIndex, further_rows: np.ndarray) -> None:
     warn_of_forms(names, row_of, what="names of vectors")
 
 
-def _add_titles(names: NameList, path: Path | None, damage: Damage, progress: bool) -> tuple[NameIndex, np.ndarray]:
-    """An index of the names of the rows and of the titles in a file, whose rows (uint32) it gives too."""
+def _pairs(further: Sequence[tuple[str, str]]) -> Iterator[tuple[int, bytes, bytes]]:
+    """As `read_titles`."""
+    for number, (title, name) in enumerate(further, 1):
+        yield number, title.encode("utf8"), name.encode("utf8")
+
+
+def _add_titles(
+    names: NameList, lines: Iterator[tuple[int, bytes, bytes]], place: str, damage: Damage, progress: bool
+) -> tuple[NameIndex, np.ndarray]:
+    """An index of the names of the rows and of titles, whose rows (uint32) it gives too. place: where the lines are."""
     index, rows = NameIndex.of(names, progress=progress), len(names)
-    if path is None:
-        return index, np.zeros(0, np.uint32)
     row_T, line_T = array("q"), array("q")
-    lines = read_titles(path, progress=progress)
     while block := list(islice(lines, BLOCK_ROWS)):
         found = index.find([name for _, _, name in block]).tolist()
         for (line, title, name), row in zip(block, found, strict=True):
             if row < 0:
                 what = f"its id {name.decode('utf8')} has no vector"
-                damage.add(f"{path.name}, line {line}", title, what)
+                damage.add(f"{place}, line {line}", title, what)
                 continue
             names.append(title)
             row_T.append(row)
             line_T.append(line)
+    if not row_T:
+        return index, np.zeros(0, np.uint32)
     both, again = NameIndex.of(names, progress=progress), set()
     for number, first in sorted(both.repeated()):
         again.add(number)
         old, new = (x if x < rows else row_T[x - rows] for x in (first, number))
         if old != new:
             what = f"stands for {names[new].decode('utf8')}, but before for {names[old].decode('utf8')}"
-            damage.add(f"{path.name}, line {line_T[number - rows]}", names[number], what)
+            damage.add(f"{place}, line {line_T[number - rows]}", names[number], what)
     if again:
         kept = [i for i in range(len(names)) if i not in again]
         both = NameIndex.of(NameList(names[i] for i in kept), progress=progress)

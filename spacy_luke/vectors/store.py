@@ -89,6 +89,11 @@ class EntityVectors(StoreFolder):
         """The first name of each row, which is its id."""
         return [self._names.text_of(row).decode("utf8") for row in self._check_rows(rows).tolist()]
 
+    def further_names(self) -> list[tuple[str, int]]:
+        """Names besides the first one of each row, and whose they are."""
+        rows = self._further_rows.tolist()
+        return [(self._names.text_of(len(self) + i).decode("utf8"), row) for i, row in enumerate(rows)]
+
     @property
     def encoder(self) -> str | None:
         """The fingerprint of the encoder that made the vectors of texts; None where it is not known."""

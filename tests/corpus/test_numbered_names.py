@@ -83,7 +83,9 @@ def test_rows_are_those_of_a_plain_computation(counted, groups, settings, pages_
     if not multilingual:
         settings = {**settings, "min_languages": 1}
     corpora = [
-        SimpleNamespace(path=Path(x), parts=own, language=x, interwiki=Path("x") if i == 0 else None)
+        SimpleNamespace(
+            path=Path(x), parts=own, language=x, interwiki=Path("x") if i == 0 else None, moved=lambda titles: {}
+        )
         for i, (x, own) in enumerate(zip(languages, counted))
     ]
     found, pages = Counter(), set()

@@ -1,9 +1,11 @@
 """Entity vocabularies: counts against a plain count, settings, several languages, and the files that come out."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from spacy_luke.corpus.from_dumps import build_from_dumps
 from spacy_luke.corpus.linked_corpus import Paragraph
 from spacy_luke.corpus.vocabulary import build_entity_vocab, no_tsv, save_entity_vocab, work_plan
 from spacy_luke.entity_vocab import EntityVocab
@@ -12,6 +14,7 @@ from spacy_luke.stores.work_folder import WorkFolder
 from tests.corpus.written import write_corpus
 
 HERE = Engine(workers=1)
+WIKI = Path(__file__).parents[2] / "assets" / "wiki.xml"
 
 
 @pytest.fixture
@@ -72,6 +75,29 @@ def test_settings(corpus):
     assert table(build(pages_only=True)) == [(2, ":C"), (1, ":A")]
     assert build(pages_only=True).counts["titles without a page, left out"] == 2
     assert build(multilingual=True).vocab.row("B", language="en") == 3
+
+
+def test_listed_titles_that_have_moved(tmp_path):
+    """A list of an older dump: what is a redirect now is a further name of the entity where it leads."""
+    found = build_from_dumps([WIKI], tmp_path / "corpus", engine=HERE)
+    plain = build_entity_vocab([found], engine=HERE)
+    links = plain.vocab.counts[plain.vocab.row("Vellmouth")]
+    listed = ["Vellmouth Light", "Vellmuth", "Vellmouth", "Nowhere"]
+    built = build_entity_vocab([found], white_list=listed, white_list_only=True, engine=HERE)
+    assert [row.names for row in built.rows[3:]] == [
+        [("", "Vellmouth lighthouse"), ("", "Vellmouth Light")],
+        [("", "Vellmouth"), ("", "Vellmuth")],
+    ]
+    assert built.rows[4].links == links > 0
+    assert built.counts["titles of the white list that are redirects, followed"] == 2
+    assert built.counts["titles of the white list without a link"] == 1
+    files = save_entity_vocab(built, tmp_path / "vocab")
+    assert [path.name for path in files] == ["entity_vocab.jsonl", "entities.tsv"]
+    assert "room for one name" in no_tsv(built)
+    again = EntityVocab.from_file(tmp_path / "vocab")
+    assert again.row("Vellmuth") == again.row("Vellmouth") == 4
+    languages = build_entity_vocab([found], white_list=["en:Vellmuth"], size=5, multilingual=True, engine=HERE)
+    assert languages.rows[3].names == [("en", "Vellmouth"), ("en", "Vellmuth")]
 
 
 def test_titles_that_differ_in_their_unicode_form(corpus):

@@ -25,7 +25,10 @@ def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoi
     (zeros where the store has none): the reverse of `without_table` and `table_vectors`."""
     assert checkpoint.entities is not None
     size = checkpoint.config.entity_size
-    names = [name for name in store.names_of(np.arange(len(store))) if name not in _SPECIAL]
+    first = store.names_of(np.arange(len(store)))
+    names = [name for name in first if name not in _SPECIAL]
+    new_row = {name: row for row, name in enumerate([*_SPECIAL, *names])}
+    further = [(name, new_row[first[row]]) for name, row in store.further_names() if first[row] not in _SPECIAL]
     both = np.zeros((len(_SPECIAL) + len(names), size + 1), dtype=np.float32)
     if (unknown := store.row("[UNK]")) >= 0:
         both[_SPECIAL.index("[UNK]"), : store.size] = store.gather([unknown])[0]
@@ -36,13 +39,13 @@ def with_table(checkpoint: LukeCheckpoint, store: EntityVectors) -> LukeCheckpoi
         checkpoint,
         config=replace(checkpoint.config, entity_vocab_size=len(table)),
         tensors={**checkpoint.tensors, ENTITY_TABLE: table, "entity_head.bias": torch.from_numpy(both[:, size].copy())},
-        entities=EntityVocab((name, row) for row, name in enumerate([*_SPECIAL, *names])),
+        entities=EntityVocab([*new_row.items(), *further]),
     )
 
 
 def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
     """A checkpoint's entity table, with the biases of its head, as a store in a temporary folder. Rows of [PAD] and
-    [MASK], and rows without a name, are left out."""
+    [MASK], and rows without a name, are left out; names in further languages find a row, too."""
     table = checkpoint.tensors[ENTITY_TABLE].float().numpy()
     bias = checkpoint.tensors.get("entity_head.bias")
     if bias is not None:
@@ -52,9 +55,10 @@ def table_vectors(checkpoint: LukeCheckpoint) -> EntityVectors:
             'The checkpoint\'s entity vocabulary has special entities only; read it with entities = "all".'
         )
     left_out = {row for name, row in checkpoint.entities.special_rows().items() if name != "[UNK]"}
-    named = enumerate(checkpoint.entities.titles())
-    title_of = {row: title for row, title in named if title is not None and row not in left_out}
+    names_of = {row: names for row, names in enumerate(checkpoint.entities.names()) if names and row not in left_out}
+    first = [names[0] for names in names_of.values()]
+    further = [(name, names[0]) for names in names_of.values() for name in names[1:]]
     held = HeldFolder.temporary()
-    store = build_vectors(table[list(title_of)], held.path, names=list(title_of.values())).store
+    store = build_vectors(table[list(names_of)], held.path, names=first, further=further).store
     weakref.finalize(store, held.close)
     return store

@@ -5,6 +5,7 @@ Read as examples/entity_disambiguation/dataset.py of the original LUKE reads the
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ _NO_CANDIDATES = "EMPTYCAND"
 _COLUMNS = 9  # the fewest: document, twice, mention, contexts, "CANDIDATES", candidates, "GT:", gold
 _LEFT_OUT = "Jiří_Třanovský"  # a document that Le and Titov leave out, and all after them
 _MENTION_COLUMNS = 6  # of a line of the file with the words that is part of a mention
+_LITTLE = 1e-9  # between priors that the table rounds to the same three decimals
 
 Candidates = dict[str, float]  # titles with priors, the likeliest first
 
@@ -186,7 +188,7 @@ def _record(
             continue
         kept.append(Mention(*place, label=ENTITY_LABEL, kb_id=title))
         moved = [(redirects.get(x, x), prior) for x, prior in mention.candidates.items()]
-        candidates.append((*place, list(_first_of_each(moved).items())))
+        candidates.append((*place, tell_apart(_first_of_each(moved))))
     return Record(
         where,
         words=document.words,
@@ -196,6 +198,17 @@ def _record(
         candidates=candidates,
         notes={"mentions of entities that are no titles, left out": unknown} if unknown else {},
     )
+
+
+def tell_apart(candidates: Candidates) -> list[tuple[str, float]]:
+    """The table has rounded priors in the order of the true ones. Of equal ones each gets a little more than the next,
+    so that the first 30 are the same as in the original, whose sorting keeps that order."""
+    later = Counter(candidates.values())
+    told = []
+    for title, prior in candidates.items():
+        later[prior] -= 1
+        told.append((title, prior + _LITTLE * later[prior]))
+    return told
 
 
 def _letters(text: str) -> str:

@@ -108,6 +108,22 @@ def test_export_and_back(store, tmp_path):
     assert links(again(make_doc(again))) == expected
 
 
+def test_further_names_of_a_table(tmp_path):
+    """Of a vocabulary of several languages, or with titles of an older dump: all names find their row, exported too."""
+    rows = np.random.default_rng(0).normal(size=(len(IDS), SIZE + 1)).astype(np.float32)
+    further = [("Londres", "London"), ("Londra", "London"), ("Berlino", "Berlin")]
+    store = build_vectors(rows, tmp_path / "vectors", names=IDS, further=further).store
+    _, linker = make_linker(store)
+    write_huggingface(linker.to_checkpoint(), tmp_path / "checkpoint")
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    assert checkpoint.entities.row("Londres") == checkpoint.entities.row("London")
+    _, again = build_pipeline(checkpoint).pipeline[-1]
+    assert len(again.vectors) == len(store)
+    for name, first in further:
+        assert again.vectors.row(name) == again.vectors.row(first) >= 0
+        assert (again.vectors.gather([again.vectors.row(name)]) == store.gather([store.row(first)])).all()
+
+
 def test_what_cannot_be_exported(store, tmp_path):
     nlp, linker = make_linker(store, prior=True)
     nlp.to_disk(tmp_path / "pipeline")

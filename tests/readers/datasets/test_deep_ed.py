@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_luke.annotations import get_candidates_given
+from spacy_luke.components.linker.candidates import best_candidates, given_candidates
 from spacy_luke.readers.docbin import write_docbin
 from tests.readers.datasets.link_files import links, read, write
 
@@ -83,6 +84,20 @@ def test_without_titles_persons_and_redirects(files):
     (first, second), _ = read(path, "deep_ed", conll=options["conll"])
     assert dict(get_candidates_given(first)[1].candidates) == {"Linda Lovelace": 0.9, "Ada Lovelace": 0.1}
     assert links(second) == [("Unknown", "ENTITY", "Unknown"), ("Town", "ENTITY", "Elder Town")]
+
+
+def test_the_first_candidates_of_equal_priors(tmp_path):
+    """Priors are rounded to three decimals: their order in the table is that of the true ones, as in the original."""
+    titles = [f"Town {i:02}" for i in reversed(range(60))]
+    priors = [0.5, *[0.001] * 30, *[0.0] * 29]
+    cells = "\t".join(f"{i},{prior},{title}" for i, (title, prior) in enumerate(zip(titles, priors)))
+    path = write(tmp_path / "set.csv", line("2.txt", "Town", cells, f"0,1,0.5,{titles[0]}"))
+    conll = write(tmp_path / "set.conll", "-DOCSTART- (2.txt\nTown\tB\tTown\tElder\thttp\t2\n")
+    (doc,), _ = read(path, "deep_ed", conll=conll)
+    (candidates,) = given_candidates(doc).values()
+    best = best_candidates(candidates, most=30)
+    assert [title for title, _ in best] == titles[:30]
+    assert [prior for _, prior in best] == pytest.approx(priors[:30], abs=1e-7)
 
 
 @pytest.mark.parametrize(
