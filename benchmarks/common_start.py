@@ -210,6 +210,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
         f"| data | system | F1 | ± | above the baseline | above {CLASSIFIER} | seeds | train s | test s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
+    starts = describe_starts(results)
     results = [*results, *(of_record(x) for x in results if x["task"] == "cloze")]
     groups = group_runs(results, lambda x: (x["task"], x["system"]), order=(*TASKS, RECORD, *SYSTEMS))
     systems = {**TASKS, RECORD: TASKS["cloze"]}
@@ -221,7 +222,7 @@ def make_table(results: list[dict[str, Any]]) -> str:
             cells.append("" if gap is None or system == base else str(gap))
         lines.append("| " + " | ".join([*cells, describe_seeds(group), *describe_seconds(group)]) + " |")
     lines += describe_without(lines_of)
-    lines += ["", *describe_starts(results)]
+    lines += ["", *starts]
     return "\n".join([*lines, "", describe_runs(results), ""])
 
 
@@ -237,7 +238,7 @@ def describe_starts(results: list[dict[str, Any]]) -> list[str]:
         start: "; ".join(f"{task} {', '.join(map(str, sorted(seeds)))}" for task, seeds in own.items())
         for start, own in runs.items()
     }
-    return [f"{start} Seeds of {own}.\n" for start, own in begun.items()]
+    return [f"- {start} Seeds of {own}." for start, own in begun.items()]
 
 
 def describe_without(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> list[str]:

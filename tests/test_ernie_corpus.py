@@ -31,10 +31,12 @@ ITEMS = [
     item("Q4", None, P36=[claim("Q2")]),
     {"id": "P19", "sitelinks": {"enwiki": {"title": "x"}}, "claims": {}},
 ]
+HELD_OUT = "Held out. " * 10
 PARAGRAPHS = [
-    Paragraph("Z", "Held out.", []),
+    Paragraph("Y", "Too short.", []),
+    Paragraph("Z", HELD_OUT, []),
     Paragraph("Ada Lovelace", "Ada of London.", [(0, 3, "Ada Lovelace"), (7, 13, "London")]),
-    Paragraph("Ada Lovelace", "She was Nobody.", [(8, 14, "Nobody")]),
+    Paragraph("Ada Lovelace", "She was Nobody." + " She wrote." * 8, [(8, 14, "Nobody")]),
 ]
 
 
@@ -64,15 +66,15 @@ def test_documents(dump, tmp_path):
     written.write_corpus(lambda counts: iter(PARAGRAPHS), tmp_path / "corpus", language="en")
     paths = [tmp_path / name for name in ("corpus", "titles.tsv", "out/linked.jsonl", "out/dev.jsonl")]
     counts = ernie_corpus.write_documents(*paths)
-    assert counts == {"pages": 2, "entities": 2, "links to pages without an item": 1}
-    assert json.loads(paths[3].read_text(encoding="utf8")) == {"text": "Held out.", "entities": []}
+    assert counts == {"pages": 2, "pages too short, left out": 1, "entities": 2, "links to pages without an item": 1}
+    assert json.loads(paths[3].read_text(encoding="utf8")) == {"text": HELD_OUT, "entities": []}
     (document,) = make_entity_documents(str(paths[2]))(0)
     found = [(text[a:b], name) for text, entities in document.sentences for a, b, name in entities]
     assert found == [("Ada", "Q1"), ("London", "Q2")]
 
 
 def test_what_is_refused(dump, tmp_path):
-    written.write_corpus(lambda counts: iter(PARAGRAPHS[:1]), tmp_path / "corpus", language="en")
+    written.write_corpus(lambda counts: iter(PARAGRAPHS[:2]), tmp_path / "corpus", language="en")
     ernie_corpus.write_graph(dump, tmp_path / "triples.tsv", tmp_path / "titles.tsv")
     with pytest.raises(ValueError, match="has no link to a page"):
         ernie_corpus.write_documents(*(tmp_path / x for x in ("corpus", "titles.tsv", "a.jsonl", "b.jsonl")))
