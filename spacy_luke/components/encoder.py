@@ -30,7 +30,7 @@ from ..encoders.seen import record_windows
 from ..encoders.sharing import SharedEncoder
 from ..encoders.word_pass import WordPass
 from .base import LukeComponent
-from .encoder_checks import check_encoder
+from .encoder_checks import check_encoder, warn_of_another
 from .factories import Setting, register
 from .known_entities import KnownFinder
 from .window_limits import WindowSettings
@@ -143,6 +143,7 @@ class LukeEncoderOwner(WindowSettings, LukeComponent):
             self.former, self.sharing.owner = self.sharing.owner, self.name
         for node in model.walk():
             if node.name == ENCODER and is_shared(node) and node.attrs["upstream"] in ("*", self.name):
+                warn_of_another(node, self.encoder, name=component.name, owner=self.name)
                 share_encoder(node, self.model)
                 self.add_listener(node, component.name)
                 self.prepare = tuple(dict.fromkeys((*self.prepare, *getattr(component, "prepare", ()))))

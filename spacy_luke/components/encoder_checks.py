@@ -2,6 +2,7 @@
 with."""
 
 import sys
+import warnings
 from itertools import takewhile
 from types import FrameType
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from spacy.language import Language
 from thinc.api import Model
 
-from ..bridge.digests import check_digest
+from ..bridge.digests import check_digest, shim_digest
 from ..encoders.kind import EncoderShim
 from ..encoders.nodes import EncoderModel, encoder_of, is_shared
 
@@ -79,6 +80,26 @@ def check_encoder(node: EncoderModel, *, name: str) -> None:
         )
 
 
+def warn_of_another(node: EncoderModel, encoder: EncoderShim[Any], *, name: str, owner: str) -> None:
+    """Warns where a component's stand-in runs an encoder with other weights than the one that it is to run now: spaCy
+    gives a component that is sourced to both pipelines, so that it changes in the one that it comes from, too. name: of
+    the component; owner: what the new encoder is called."""
+    now = encoder_of(node)
+    if now is encoder or now.sharing is None or not now.ready or not encoder.ready or _equal(now, encoder):
+        return
+    warnings.warn(
+        f"'{name}' has read another encoder, and reads '{owner}' of this pipeline from now on, also in the pipeline "
+        "that it comes from, as spaCy gives it to both: it must be trained anew on this encoder, and is lost to the "
+        "other pipeline. Before it is sourced, give it a copy of its own encoder there, by nlp.replace_listeners("
+        f"{now.sharing.owner!r}, ..., ['model.encoder']); or source its encoder, too.",
+        stacklevel=5,
+    )
+
+
+def _equal(one: EncoderShim[Any], other: EncoderShim[Any]) -> bool:
+    return one is other or shim_digest(one) == shim_digest(other)
+
+
 def saved_pipeline() -> Language | None:
     """The pipeline whose to_disk or to_bytes is under way in this thread; None where a component is saved alone."""
     frame = _saving_frame()
@@ -110,5 +131,9 @@ def _runs(proc: Any, node: EncoderModel) -> bool:
 
 
 def _owns(proc: Any, shim: EncoderShim[Any]) -> bool:
-    model = getattr(proc, "model", None)
-    return isinstance(model, Model) and shim in model.shims
+    """Whether it has this encoder, or one of the same weights, as where a component was sourced from a pipeline that is
+    loaded twice."""
+    if not hasattr(proc, "sharing"):
+        return False
+    (own,) = proc.model.shims
+    return own is shim or (own.ready and shim.ready and _equal(own, shim))

@@ -31,8 +31,8 @@ from .units.pairs import given_pairs, gold_relations, suggested_pairs, training_
 from .units.sides import Sides, check_between
 from .units.tuning import Classes, Scores, ThresholdClassifier
 
-_OF_SPACY = {"PERSON", "GPE", "NORP", "FAC"}  # labels that pipelines of the OntoNotes corpus alone have
-
+# Labels that pipelines of the OntoNotes corpus alone have, and entity_annotator's; "": none.
+_OF_OTHERS = {"PERSON", "GPE", "NORP", "FAC", "ENTITY", ""}
 RELATION_MODEL = model_block("spacy-luke.EntityClassifier.v1")
 _TOKENS = ("pair", "mention")
 RELATION_SCORES = {
@@ -151,20 +151,22 @@ class LukeRelation(ThresholdClassifier):
             )
 
     def _warn_of_labels(self, mentions: Sequence[Span]) -> None:
-        """Mentions of spaCy's own pipelines and of rules are between no relation that knows "PER" and "LOC"."""
+        """Mentions of spaCy's pipelines, of rules and by hand are between no relation that knows "PER" and "LOC"."""
         known = {label for pair in getattr(self.suggester, "types", None) or () for label in pair}
         known = known or {label for sides in self.between.values() for side in sides for label in side}
         strange = [span for span in mentions if span.label_ not in known] if known else []
         if not strange:
             return
         beside = any(get_score(span) is not None for span in mentions)  # luke_ner found the others
-        others = {x.label_ for x in strange if x.label_ in _OF_SPACY or (beside and get_score(x) is None)}
+        beside = beside or len(strange) == len(mentions) > 1  # there can be no relation at all
+        others = {x.label_ for x in strange if x.label_ in _OF_OTHERS or (beside and get_score(x) is None)}
         if others:
+            named = ", ".join(x or "without a label" for x in sorted(others))
             warnings.warn(
                 f"'{self.name}' asks for relations of mentions that are {', '.join(sorted(known))}, but a Doc has some "
-                f"that are {', '.join(sorted(others))}, of another component such as spaCy's ner or an entity_ruler: "
-                "expect no relations of these. Let it write one of these labels, give luke_ner overwrite = true, or "
-                "leave the other one out.",
+                f"that are {named}, of another component such as spaCy's ner or an entity_ruler, or set by hand: no "
+                f"relations of these are found. Give them labels of {', '.join(sorted(known))}, or leave them to "
+                "luke_ner (overwrite = true).",
                 stacklevel=3,
             )
 

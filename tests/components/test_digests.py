@@ -158,9 +158,22 @@ def test_sourced_components(folders, one):
         right.add_pipe(name, source=one)
     assert answers(right) == answers(one)
     wrong = spacy.load(folders / "two", exclude=["luke_ner"])
-    wrong.add_pipe("luke_ner", source=spacy.load(folders / "one"), before="luke_typer")
+    with pytest.warns(UserWarning, match="'luke_ner' has read another encoder, and reads 'luke_encoder'"):
+        wrong.add_pipe("luke_ner", source=spacy.load(folders / "one"), before="luke_typer")
     with pytest.raises(ValueError, match=f"'luke_ner' {MIXTURE}"):
         wrong(SENTENCES[0])
+
+
+def test_sourced_from_an_equal_pipeline(folders, tmp_path):
+    """Both go on and are saved: their encoders have the same weights."""
+    one, other = spacy.load(folders / "one"), spacy.load(folders / "one")
+    expected = answers(one)
+    one.remove_pipe("luke_ner")
+    one.add_pipe("luke_ner", source=other, before="luke_typer")
+    assert answers(one) == answers(other) == expected
+    for nlp in (one, other):
+        nlp.to_disk(tmp_path)
+        assert answers(spacy.load(tmp_path)) == expected
 
 
 def test_a_fresh_encoder_under_a_saved_component(one):
@@ -168,7 +181,8 @@ def test_a_fresh_encoder_under_a_saved_component(one):
     nlp.add_pipe("luke_ner", source=one)
     assert nlp(SENTENCES[0])  # from the same checkpoint
     nlp = other_weights(make_pipeline("luke_typer"))
-    nlp.add_pipe("luke_ner", source=one)
+    with pytest.warns(UserWarning, match="also in the pipeline that it comes from.*replace_listeners"):
+        nlp.add_pipe("luke_ner", source=one)
     with pytest.raises(ValueError, match=f"'luke_ner' {MIXTURE}"):
         nlp(SENTENCES[0])
 

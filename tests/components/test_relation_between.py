@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 from spacy_luke.annotations import set_score
 from spacy_luke.components.units.sides import barred_classes
@@ -57,6 +57,12 @@ def test_between_is_checked():
         (["ENT", "CITY"], [0.9, None], "CITY"),  # an entity_ruler's, beside those of luke_ner
         (["ENT", "NUM"], [0.9, 0.8], None),  # luke_ner's own, between no relation
         (["ENT", "NUM"], [None, None], None),  # of which nobody says whose they are
+        (
+            ["EMPLOYEE", "CITY"],
+            [None, None],
+            "CITY, EMPLOYEE",
+        ),  # of rules or by hand, none of which a relation is between
+        (["ENT", "ENTITY"], [0.9, 0.1], "ENTITY"),  # entity_annotator's, which has scores too
         (["PERSON", "GPE"], [None, None], "GPE, PERSON"),  # spaCy's own
     ],
 )
@@ -72,3 +78,11 @@ def test_mentions_whose_labels_no_relation_is_between(labels, scores, named):
         relation(doc)
     messages = [str(x.message) for x in told]
     assert [f"some that are {named}, of another component" in x for x in messages] == ([True] if named else [])
+
+
+def test_mentions_without_labels():
+    _, relation = make("pair", build=noisy, suggester={**PAIRS, "types": [["ENT", "ENT"]]})
+    doc = Doc(relation.vocab, ["Ada", "met", "Zoe"])
+    relation.getter = lambda doc: [doc[:1], doc[2:]]
+    with pytest.warns(UserWarning, match="a Doc has some that are without a label, of another component"):
+        relation(doc)
