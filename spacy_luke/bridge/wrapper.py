@@ -24,10 +24,6 @@ from .freed_memory import keep_freed_memory
 from .optimizer import AdamW
 
 VERSION = 1
-NO_WEIGHTS = (
-    "The model has no weights yet: expected nlp.initialize(), spacy train or a loaded pipeline before use. "
-    "Give a checkpoint in [initialize.components.NAME.weights] and initialise, or load a saved pipeline."
-)
 Module = TypeVar("Module", bound=nn.Module, covariant=True)
 _TEXT, _KEPT = "text.", "kept."  # name prefixes of what a shim stores beside its module's parameters
 
@@ -46,10 +42,20 @@ def before_computing() -> None:
         _process = process
 
 
+def no_weights(name: str | None = None) -> str:
+    """What is said where a module is asked for that is not there; name: of the component that it belongs to."""
+    what = "The model" if name is None else f"'{name}'"
+    return (
+        f"{what} has no weights yet: expected nlp.initialize(), spacy train or a loaded pipeline before use. "
+        "Give a checkpoint in [initialize.components.NAME.weights] and initialise, or load a saved pipeline."
+    )
+
+
 class TorchShim(Shim, Generic[Module]):
     """A torch module that is built when its sizes are known: at initialisation, or when it is loaded.
 
-    build: makes the module from `settings`, a dict of JSON values. absent: what is said where there is no module.
+    build: makes the module from `settings`, a dict of JSON values. absent: what is said where there is no module; None:
+    that the model has no weights yet.
     texts: documents that belong to the module (tokenizer, entity vocabulary), by name.
     kept: tensors that are stored with it but never used or trained (a full entity table, for export), by name.
     known: the digest of what is stored, and the versions of the parameters that it was computed for (see `digests`).
@@ -58,10 +64,10 @@ class TorchShim(Shim, Generic[Module]):
 
     reads: ClassVar[tuple[int, ...]] = (VERSION,)  # versions of what is stored
 
-    def __init__(self, build: Callable[[dict[str, Any]], Module], *, trainable: bool = True, absent: str = NO_WEIGHTS):
+    def __init__(self, build: Callable[[dict[str, Any]], Module], *, trainable: bool = True, absent: str | None = None):
         super().__init__(None)
         self.build = build
-        self.absent = absent
+        self.absent = absent or no_weights()
         self.trainable = trainable
         self.settings: dict[str, Any] = {}
         self.texts: dict[str, str] = {}

@@ -17,7 +17,7 @@ from thinc.api import Model
 from torch import nn
 
 from ..bridge.digests import digest_tensors, digest_values, note_digest, shim_digest
-from ..bridge.wrapper import TorchShim, shims_of
+from ..bridge.wrapper import TorchShim, no_weights, shims_of
 from ..checkpoint.files import check_finite, read_tensors
 from ..encoders.kind import EncoderShim
 from ..encoders.nodes import ENCODER, EncoderModel, encoder_of, is_shared
@@ -60,6 +60,8 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
 
     def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, **settings: Any):
         super().__init__(vocab, model, name)
+        for shim in self.own_shims.values():
+            shim.absent = no_weights(name)
         declared = settings_of(type(self))
         self.cfg = Values(type(self), {key: x for key, x in settings.items() if key not in declared})
         self.configure({key: x for key, x in settings.items() if key in declared})

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..bridge.wrapper import NO_WEIGHTS, VERSION, TorchShim
+from ..bridge.wrapper import VERSION, TorchShim
 from ..checkpoint.contents import Checkpoint, LukeCheckpoint
 from ..model.int8 import INT8, LARGEST, NOT_TRAINED, NUMBERS, build_quantized, float_tensors, quantize_encoder
 from ..model.luke import Encoder
@@ -42,7 +42,7 @@ class EncoderShim(TorchShim[E]):
 
     reads = (VERSION, _VERSION_INT8)
 
-    def __init__(self, family: "EncoderKind[E, Any] | None", *, trainable: bool = True, absent: str = NO_WEIGHTS):
+    def __init__(self, family: "EncoderKind[E, Any] | None", *, trainable: bool = True, absent: str | None = None):
         super().__init__(self._build, trainable=trainable, absent=absent)
         self.family = family
         self.vectors: EntityVectors | None = None

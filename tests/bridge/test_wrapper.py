@@ -25,7 +25,7 @@ def test_without_weights():
     assert not shim.ready
     assert shim.named_parameters() == []
     assert shim.stored() == ({}, {})
-    with pytest.raises(ValueError, match=r"no weights yet: expected nlp.initialize\(\)"):
+    with pytest.raises(ValueError, match=r"The model has no weights yet: expected nlp.initialize\(\)"):
         _ = shim.module
     shim.finish_update(Adam(0.1))
     shim.finish_update(make_adamw(0.1))

@@ -154,7 +154,7 @@ def test_order():
         typer.initialize(lambda: make_examples(nlp), nlp=nlp)
     with pytest.raises(ValueError, match="'luke_typer' shares the encoder of 'luke_encoder': give its checkpoint in"):
         typer.initialize(lambda: make_examples(nlp), nlp=nlp, weights=make_checkpoint)
-    with pytest.raises(ValueError, match="no weights yet"):
+    with pytest.raises(ValueError, match="'luke_encoder' has no weights yet"):
         nlp(docs_of(nlp)[0])
     start(nlp)
     assert answers(nlp)

@@ -251,7 +251,7 @@ def test_no_labels_at_all():
 def test_without_weights():
     nlp = spacy.blank("en")
     ner = nlp.add_pipe("luke_ner")
-    with pytest.raises(ValueError, match=r"no weights yet.*initialize.*load a saved pipeline"):
+    with pytest.raises(ValueError, match=r"'luke_ner' has no weights yet.*initialize.*load a saved pipeline"):
         nlp("Ada saw London")
     example = gold_example(nlp, "Ada saw London", (0, 1, "PER"))
     with pytest.raises(ValueError, match="no weights yet"):

@@ -279,7 +279,7 @@ def test_nothing_to_learn(factory):
 def test_not_initialised(factory):
     nlp, component = make_pipeline(factory, initialize=False)
     assert get_rows(nlp("No questions"), ROWS[factory]) is None
-    with pytest.raises(ValueError, match="no weights yet"):
+    with pytest.raises(ValueError, match=f"'{factory}' has no weights yet"):
         nlp(asked_docs(nlp)[0])
 
 
