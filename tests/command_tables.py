@@ -19,7 +19,8 @@ INTRODUCTION = """# Commands
 
 All are called as `python -m spacy luke COMMAND`, and say the same by `--help`. A command that fails says in one message
 what was expected and what came; what it was to write is then not written, but for data that `init-config` has
-converted on the way."""
+converted on the way. All that load or train a pipeline take `--code`, a Python file that registers its components and
+functions of your own."""
 
 
 def shown(default: object) -> str:

@@ -14,8 +14,10 @@ from ..pages.rows import shown_entities, shown_relations
 from ..pages.style import one_line, probability, save_page
 from ..pages.terminal import draw_table, terminal_width
 from ..pipelines.annotation import annotate_file, pipeline_name
+from ..pipelines.loading import import_code
 from ..stores.plain_text import STANDARD_INPUT, printable_name, read_text
 from ..streams.inputs import SUFFIXES
+from .given import CODE
 from .outputs import check_targets
 from .terminal import show_heading
 
@@ -31,6 +33,7 @@ def annotate_cli(
     rows: int = typer.Option(30, min=0, help="Rows of a table here; the page has all"),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
     key: Path | None = typer.Option(None, exists=True, dir_okay=False, help="JSON file with what is true of the text"),
+    code: Path | None = CODE,
 ) -> None:
     """List the entities of a text with their types and links, its relations, and the answers to questions about it,
     each with its probability, and show them in a page for the browser. With a key, say how many are right."""
@@ -45,6 +48,7 @@ def annotate_cli(
         raise ValueError("A key is of a text in a file: give its name in the place of -.")
     check_targets([output], [text, key])
     answers = None if key is None else read_answer_key(key, read_text(text))
+    import_code(code)
     nlp = spacy.load(pipeline)
     found = annotate_file(nlp, text, questions=question, queries=query, component=component)
     judged = None if answers is None else answers.judge(found)

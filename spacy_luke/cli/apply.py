@@ -15,6 +15,7 @@ from ..streams.repeated_ids import Repeated
 from ..streams.run import ApplySettings, RunState, apply_pipeline
 from ..streams.run_folder import ERRORS
 from ..streams.writers import WRITERS
+from .given import CODE
 
 _DEFAULT = ApplySettings()
 
@@ -53,7 +54,7 @@ def apply_cli(
         help="Most characters of a text; default: the pipeline's, 1,000,000. Longer ones are listed as failed",
     ),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
-    code: Path | None = typer.Option(None, "--code", "-c", exists=True, help="Python file with registered functions"),
+    code: Path | None = CODE,
 ) -> None:
     """Write what a pipeline finds in all texts of the inputs to a folder: entities, types, links, relations, answers,
     with their characters and probabilities. What is finished is kept: a run that was stopped goes on when it is started

@@ -6,6 +6,8 @@ import typer
 from wasabi import msg
 
 from ..pipelines.card import CARD, read_about, write_card
+from ..pipelines.loading import import_code
+from .given import CODE
 
 
 def card_cli(
@@ -20,9 +22,11 @@ def card_cli(
         "-o",
         help="Folder of a copy that gets the card, an older one there is replaced; default: change this one",
     ),
+    code: Path | None = CODE,
 ) -> None:
     """Write README.md with what a pipeline finds, its scores, data, licences and limits into its folder,
     LICENSES_SOURCES beside it, and name, licence, sources and the scores of --metrics into its meta.json. `spacy
     package` takes all of them along."""
+    import_code(code)
     card = write_card(pipeline, read_about(about), metrics, output=output)
     msg.good(f"Saved the card to {(output or pipeline) / CARD}: {len(card.split()):,} words")

@@ -6,10 +6,11 @@ import typer
 from wasabi import msg
 
 from ..pipelines.distillation import distill
-from ..pipelines.loading import use_gpu
+from ..pipelines.loading import import_code, use_gpu
 from ..pipelines.teaching import Lesson
 from ..training.configs import check_config_names, read_config
 from .configs import read_overrides
+from .given import CODE
 
 
 def distill_cli(
@@ -23,7 +24,7 @@ def distill_cli(
     start: Path | None = typer.Option(
         None, "--start", exists=True, help="Trained pipeline of this config, whose weights the student begins with"
     ),
-    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    code: Path | None = CODE,
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume, if it is there"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
@@ -34,7 +35,8 @@ def distill_cli(
     Components with the same names in both learn. Overrides as in `spacy train`; fewer layers:
     --initialize.components.luke_encoder.weights.layers 3.
     """
-    config = read_config(config_path, read_overrides(ctx), code=code, interpolate=False)
+    import_code(code)
+    config = read_config(config_path, read_overrides(ctx), interpolate=False)
     check_config_names(config)
     use_gpu(gpu_id)
     msg.info(f"The teacher {teacher} reads {texts}")

@@ -34,10 +34,13 @@ _FULL = {  # advice by the numbers of the system's errors
     errno.ENOSPC: "Free some room on the disk, or give another folder.",
     errno.EDQUOT: "Free some room of your quota, or give another folder.",
 }
+_REGISTERED = "If it is your own, give the Python file that registers it: --code FILE.py."
 _ADVICE = {  # by the codes of spaCy's errors
+    "[E002]": _REGISTERED,
     "[E048]": "Give the code of a language, such as en or de, or xx for any.",
     "[E050]": "Give the folder of a pipeline, such as training/mine/model-best, or the name of an installed one.",
     "[E053]": "Give the folder of a pipeline, such as training/mine/model-best.",
+    "[E893]": _REGISTERED,
 }
 _EXPECTED = (ValueError, ImportError, OSError, BrokenExecutor)  # what our own code raises, and what the machine does
 

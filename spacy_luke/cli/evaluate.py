@@ -10,7 +10,7 @@ from wasabi import msg
 from ..pages.style import save_page
 from ..pipelines.evaluation import evaluate
 from ..pipelines.gold import Given
-from ..pipelines.loading import load_pipeline, use_gpu
+from ..pipelines.loading import import_code, load_pipeline, use_gpu
 from ..pipelines.score_tables import reliability_rows
 from ..reports.logs import read_log
 from ..reports.page import draw_page, pictures_of
@@ -18,7 +18,7 @@ from ..reports.pictures import save_pictures
 from ..reports.report import make_report
 from ..stores.atomic import write_atomically
 from .configs import read_overrides
-from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES, read_entity_scope
+from .given import CODE, GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES, read_entity_scope
 from .outputs import check_targets
 from .terminal import show_heading, show_table
 
@@ -54,6 +54,7 @@ def evaluate_cli(
         None, exists=True, dir_okay=False, help="Report: log of the training (output_file of \\[training.logger])"
     ),
     pictures: Path | None = typer.Option(None, help="Report: folder for its charts as SVG and PNG"),
+    code: Path | None = CODE,
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Score every LUKE component on gold documents, as its task's official script counts. Questions, queries, given
@@ -68,6 +69,7 @@ def evaluate_cli(
     use_gpu(gpu_id)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
     scope = read_entity_scope(labels, annotates)
+    import_code(code)
     first, others = load_pipeline(pipeline, read_overrides(ctx)), [spacy.load(against)] if against is not None else []
     found, *compared = (
         evaluate(nlp, data, given=given, component=component, entities=scope, beside=[first, *others], progress=True)

@@ -1,5 +1,6 @@
-"""What commands are given: of the gold documents, options of `spacy luke evaluate`, `quantize` and `tune`; of the
-layout of column files, those of `corpus` and `init-config`."""
+"""What commands are given: own components and functions, an option of all that load or train a pipeline; of the gold
+documents, options of `spacy luke evaluate`, `quantize` and `tune`; of the layout of column files, those of `corpus` and
+`init-config`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +9,9 @@ import typer
 
 from ..annotations import Scope
 
+CODE = typer.Option(
+    None, "--code", "-c", exists=True, dir_okay=False, help="Python file with registered components and functions"
+)
 GOLD_SENTENCES = typer.Option(False, "--gold-sentences", help="Give the file's words and sentence boundaries")
 GOLD_ENTITIES = typer.Option(False, "--gold-entities", help="Give the file's doc.ents, in the place of a luke_ner's")
 GOLD_MENTIONS = typer.Option(

@@ -6,9 +6,11 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
+from ..pipelines.loading import import_code
 from ..pretraining.luke.job import pretrain_luke
 from ..training.configs import read_config
 from .configs import read_overrides
+from .given import CODE
 
 
 def pretrain_cli(
@@ -17,7 +19,7 @@ def pretrain_cli(
         ..., exists=True, dir_okay=False, help="Pretraining config, such as configs/pretrain_small.cfg"
     ),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model, and a folder a stage"),
-    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    code: Path | None = CODE,
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
     resume: bool = typer.Option(False, "--resume", help="Go on from where OUTPUT was left, if it was begun"),
 ) -> None:
@@ -25,7 +27,8 @@ def pretrain_cli(
 
     Several processes: torchrun --nproc-per-node 8 -m spacy luke pretrain ... Overrides as in `spacy train`.
     """
-    config = read_config(config_path, read_overrides(ctx), code=code)
+    import_code(code)
+    config = read_config(config_path, read_overrides(ctx))
     trained = pretrain_luke(config, output, resume=resume, gpu_id=gpu_id)
     if trained is not None:
         for line in trained.report:

@@ -7,8 +7,9 @@ from wasabi import msg
 
 from ..model.int8 import LARGEST
 from ..pipelines.gold import Given
+from ..pipelines.loading import import_code
 from ..pipelines.quantization import MOST_LOSS, quantize_pipeline
-from .given import GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
+from .given import CODE, GOLD_ENTITIES, GOLD_LINKS, GOLD_MENTIONS, GOLD_PAIRS, GOLD_SENTENCES
 from .terminal import show_table
 
 
@@ -30,12 +31,14 @@ def quantize_cli(
     gold_mentions: bool = GOLD_MENTIONS,
     gold_pairs: bool = GOLD_PAIRS,
     gold_links: bool = GOLD_LINKS,
+    code: Path | None = CODE,
 ) -> None:
     """Store the encoders of a pipeline as int8: nearly four times smaller, and faster on CPUs with VNNI instructions.
 
     Weights have one scale for each output, activations one for each piece. The result predicts; it cannot be trained
     or exported. It is scored on the data beside the old one, and not written where a component loses too much.
     """
+    import_code(code)
     given = Given(gold_sentences, gold_entities, gold_mentions, gold_pairs, gold_links)
     made = quantize_pipeline(pipeline, data, output, given=given, max_loss=max_loss, piece_steps=piece_steps)
     rows = [

@@ -1,13 +1,16 @@
 """`spacy luke serve`: a pipeline behind HTTP, with a page for typed texts."""
 
+from pathlib import Path
+
 import spacy
 import typer
 from wasabi import msg
 
 from ..pipelines.annotation import Annotator
-from ..pipelines.loading import use_gpu
+from ..pipelines.loading import import_code, use_gpu
 from ..service.app import make_app, run_app
 from ..service.forms import RequestLimits
+from .given import CODE
 
 
 def serve_cli(
@@ -19,10 +22,12 @@ def serve_cli(
     waiting: int = typer.Option(RequestLimits.waiting, min=1, help="Documents that may wait; more are refused"),
     seconds: float = typer.Option(RequestLimits.seconds, min=0.001, help="Time that a request may take"),
     component: str | None = typer.Option(None, help="Name of the luke_ner, where there are several"),
+    code: Path | None = CODE,
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Serve a pipeline: POST /annotate takes texts and gives what is found as JSON, / is a page for typed texts,
     /openapi.json says what is sent and what comes back, /health and /metrics are for who watches it."""
+    import_code(code)
     use_gpu(gpu_id)
     limits = RequestLimits(
         characters=characters,

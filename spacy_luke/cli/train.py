@@ -8,11 +8,12 @@ from wasabi import msg
 
 from ..distributed.processes import join_processes
 from ..pipelines.gold import check_docs
-from ..pipelines.loading import use_gpu
+from ..pipelines.loading import import_code, use_gpu
 from ..training.configs import check_config_names, read_config, with_defaults
 from ..training.loop import train
 from ..training.resume import check_output
 from .configs import read_overrides
+from .given import CODE
 
 _DOC_READERS = ("spacy.Corpus.v1", "spacy-luke.GoldCorpus.v1")
 _BESIDE_ENTS = (  # whose gold is not in doc.ents
@@ -24,7 +25,7 @@ def train_cli(
     ctx: typer.Context,
     config_path: Path = typer.Argument(..., exists=True, dir_okay=False, help="Training config"),
     output: Path = typer.Option(..., "--output", "-o", help="Folder for model-best, model-last and resume"),
-    code: Path | None = typer.Option(None, "--code", "-c", help="Python file with registered functions"),
+    code: Path | None = CODE,
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU; with torchrun 0: each its own"),
     resume: bool = typer.Option(False, "--resume", help="Go on from OUTPUT/resume, if it is there"),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an earlier run in OUTPUT"),
@@ -33,7 +34,8 @@ def train_cli(
 
     Several processes, each with a share of every batch: torchrun --nproc-per-node 8 -m spacy luke train ...
     """
-    config = read_config(config_path, read_overrides(ctx), code=code, interpolate=False)
+    import_code(code)
+    config = read_config(config_path, read_overrides(ctx), interpolate=False)
     check_config_names(config)
     config = with_defaults(config)
     made = config.interpolate()

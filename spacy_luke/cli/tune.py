@@ -6,9 +6,9 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..pipelines.loading import use_gpu
+from ..pipelines.loading import import_code, use_gpu
 from ..pipelines.tuning import LEAST, tune_pipeline
-from .given import GOLD_SENTENCES
+from .given import CODE, GOLD_SENTENCES
 
 
 def tune_cli(
@@ -40,6 +40,7 @@ def tune_cli(
         "-o",
         help="Folder of a new pipeline, an older one there is replaced; default: change this one",
     ),
+    code: Path | None = CODE,
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU, or -1 for the CPU"),
 ) -> None:
     """Find the best threshold on dev data, of entities (none_bias, and proposal_threshold for speed), types, links
@@ -48,6 +49,7 @@ def tune_cli(
 
     Mentions are those that the pipeline finds, as `evaluate` measures; what it misses is missed at any threshold.
     """
+    import_code(code)
     use_gpu(gpu_id)
     tuned = tune_pipeline(
         pipeline,

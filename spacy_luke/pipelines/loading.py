@@ -1,12 +1,26 @@
-"""Pipelines as commands want them: with other settings than those that they were saved with, on a GPU."""
+"""Pipelines as commands want them: with components of their own, with other settings than those that they were saved
+with, on a GPU."""
 
+from pathlib import Path
 from typing import Any
 
 import spacy
 from spacy.cli._util import setup_gpu
 from spacy.language import Language
+from spacy.util import import_file
 
 from ..text.spelling import nearest
+
+
+def import_code(path: str | Path | None) -> None:
+    """Run a Python file that registers components and functions, before a pipeline that has them is loaded; None: there
+    is none. Raises ValueError where it ends in an error."""
+    if path is None:
+        return
+    try:
+        import_file("python_code", path)
+    except Exception as error:
+        raise ValueError(f"{path}: the Python file of --code ends in {type(error).__name__}: {error}") from error
 
 
 def load_pipeline(path: str, overrides: dict[str, Any]) -> Language:

@@ -14,6 +14,7 @@ from thinc.api import require_gpu
 from ..annotations import set_queries, set_questions
 from ..pages.schema import AnnotatedText, as_form
 from ..pipelines.annotation import Annotator, annotate_each
+from ..pipelines.loading import import_code
 from ..stores.atomic import write_atomically
 from ..stores.digests import digest_file
 from .cutting import StreamPart, cut_batches, part_name
@@ -68,8 +69,7 @@ class PartPlace(NamedTuple):
 
 def start_worker(number: int, settings: WorkerSettings) -> Callable[[PartTask], PartCounts]:
     """Loads the pipeline, on the GPU of this worker."""
-    if settings.code is not None:
-        spacy.util.import_file("python_code", settings.code)
+    import_code(settings.code)
     if settings.gpu_ids:
         require_gpu(settings.gpu_ids[number % len(settings.gpu_ids)])
     nlp = spacy.load(settings.pipeline)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from spacy.cli._util import import_code
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
 from spacy.util import CONFIG_SECTION_ORDER, get_lang_class, load_config
 from thinc.api import Config
@@ -24,11 +23,9 @@ _SCHEMAS: dict[str, type[BaseModel]] = {
 }
 
 
-def read_config(path: Path, overrides: dict[str, Any], *, code: Path | None = None, interpolate: bool = True) -> Config:
-    """A config with other settings, by their names with dots. code: a Python file with registered functions. Raises
-    ValueError for a file that is too large to be one, a setting that there is not, and references that lead nowhere."""
-    if code is not None:
-        import_code(code)
+def read_config(path: Path, overrides: dict[str, Any], *, interpolate: bool = True) -> Config:
+    """A config with other settings, by their names with dots. Raises ValueError for a file that is too large to be one,
+    a setting that there is not, and references that lead nowhere."""
     _check_size(path)
     known = load_config(path, interpolate=False)
     for name in overrides:
