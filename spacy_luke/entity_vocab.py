@@ -127,7 +127,7 @@ class EntityVocab:
         return EntityVocab([*self._rows.items(), (name, len(self))], counts=counts)
 
     @classmethod
-    def from_file(cls, path: Path) -> "EntityVocab":
+    def from_file(cls, path: str | Path) -> "EntityVocab":
         """Read entity_vocab.json (Hugging Face: {name: row}), .jsonl ({"id", "entities": [[title, language]], "count"},
         original mLUKE) or .tsv (title TAB count, row = line, original LUKE). A folder stands for the first of
         the three that it has, or for the tokenizer_config.json that transformers 5 writes the first into. ValueError
@@ -170,7 +170,7 @@ class EntityVocab:
         )
         return cls(pairs, counts=data["counts"])
 
-    def save_huggingface(self, folder: Path) -> Path:
+    def save_huggingface(self, folder: str | Path) -> Path:
         """Write entity_vocab.json ({name: row}, rows ascending) into a folder. Counts have no place there."""
         path = Path(folder) / "entity_vocab.json"
         rows = dict(sorted(self._rows.items(), key=lambda item: item[1]))
@@ -178,7 +178,7 @@ class EntityVocab:
         path.write_bytes((json.dumps(rows, ensure_ascii=False, indent=2) + "\n").encode("utf8"))
         return path
 
-    def save_jsonl(self, folder: Path) -> Path:
+    def save_jsonl(self, folder: str | Path) -> Path:
         """Write entity_vocab.jsonl, the original's, into a folder: a row a line, its count (0 where it is not known),
         its names without languages. Raises ValueError for a row without a name."""
         lines = []

@@ -178,8 +178,9 @@ def draw_components() -> str:
         DRAWN + "All components with all settings. A setting is given in `nlp.add_pipe(name, config={...})`, in a "
         "config's `[components.NAME]`, or in `spacy.load(path, config={...})`; numbers, strings and lists afterwards "
         'by `nlp.get_pipe(name).cfg["threshold"] = 0.8`, which refuses names and values that no setting has (but of '
-        "`paragraph_sentencizer` and `soft_textcat`, which are spaCy's), what a function makes by the attribute. What "
-        "is given in `[initialize]` is read once, by `nlp.initialize` and `train`.",
+        "`paragraph_sentencizer` and `soft_textcat`, which are spaCy's), what a function makes by the attribute. "
+        '`cfg["labels"]` of a component that has learned takes other names for its labels, as many as there are; '
+        "`add_label` adds one. What is given in `[initialize]` is read once, by `nlp.initialize` and `train`.",
     ]
     for name in TOLD:
         lines += draw_component(points[name])

@@ -161,6 +161,28 @@ def test_functions_are_typed(name):
     assert all(x.annotation is not inspect.Parameter.empty for x in signature.parameters.values())
 
 
+def made_by_users(name):
+    """Classes that programs make themselves; others are opened, or given back."""
+    return name.endswith(("Settings", "Checkpoint"))
+
+
+PATHS = {
+    name: inspect.signature(thing)
+    for name, thing in {**OBJECTS, **METHODS}.items()
+    if (inspect.isclass(thing) and made_by_users(name)) or inspect.isroutine(thing) or isinstance(thing, classmethod)
+    for thing in [getattr(thing, "__func__", thing)]
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_paths_may_be_strings(name):
+    """A parameter that takes a Path takes its name, too; that the code converts it, mypy sees."""
+    for parameter in PATHS[name].parameters.values():
+        said = str(parameter.annotation).replace("pathlib.", "")
+        bare = re.sub(r"str \| Path|Callable\[\[Path\]", "", said)
+        assert "Path" not in bare, f"{name}({parameter}): expected `str | Path`"
+
+
 def test_importing_the_package_loads_no_library():
     program = "import sys, spacy_luke; print(*(x for x in ('torch', 'spacy', 'thinc', 'numpy') if x in sys.modules))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

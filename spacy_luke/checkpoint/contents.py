@@ -65,5 +65,5 @@ class ErnieCheckpoint(Checkpoint):
 
     config: ErnieConfig
     _: KW_ONLY
-    vectors: Path | None = None
+    vectors: str | Path | None = None
     kind: ClassVar[str] = "ernie"

@@ -16,7 +16,7 @@ from .files import check_finite, save_tensors, write_folder_atomically
 from .names import ENTITY_TABLE, WORD_TABLE, encoder_shapes, luke_names
 
 
-def write_huggingface(checkpoint: LukeCheckpoint, folder: Path) -> None:
+def write_huggingface(checkpoint: LukeCheckpoint, folder: str | Path) -> None:
     """Write config.json, model.safetensors, the tokenizer's files and entity_vocab.json (or, for entity disambiguation,
     which has the original's layout, entity_vocab.jsonl).
 

@@ -136,7 +136,7 @@ def make_ernie_loader(
     return load_checkpoint
 
 
-def find_source(path: str, *, weights: bool = True) -> Path:
+def find_source(path: str | Path, *, weights: bool = True) -> Path:
     """A local folder or archive for `path`, which is one itself; or "package:NAME/FOLDER", a folder inside an installed
     Python package; or an id of the Hugging Face hub, such as "studio-ousia/luke-base", with "@REVISION" if wanted.
 
@@ -144,6 +144,8 @@ def find_source(path: str, *, weights: bool = True) -> Path:
     Raises ValueError where there is no such thing, ImportError where the hub is asked for and huggingface_hub is
     missing.
     """
+    if isinstance(path, Path):
+        path = str(path)
     if is_on_hub(path):
         return _from_hub(path, _HUB_WEIGHTS if weights else ())
     if path.startswith(PACKAGE):

@@ -13,6 +13,7 @@ docs/reference/components.md (`make tables`). What is no number, string or list,
 
 import copy
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from sys import float_info
@@ -162,7 +163,8 @@ class Function(Setting[T]):
 class Values(dict[str, Any]):
     """`pipe.cfg`: the values of the settings of a component, and what it has learned. Raises ValueError for a value
     that a setting cannot have, alone or beside the others (`Configured.check_together`), and for a new name that is
-    none: `pipe.cfg["treshold"] = 0.8` would change nothing.
+    none: `pipe.cfg["treshold"] = 0.8` would change nothing. So it does for what was learned, where that does not fit
+    the component (`Configured.check_learned`), once it `belongs_to` one: a pickle or a copy of it alone does not.
 
     values: as they are, unchecked.
     """
@@ -170,7 +172,15 @@ class Values(dict[str, Any]):
     def __init__(self, owner: "type[Configured]", values: Mapping[str, Any]):
         super().__init__(values)
         self.owner = owner
+        self._pipe: Callable[[], Configured | None] = lambda: None
         self._settings = {key: x for key, x in settings_of(owner).items() if not isinstance(x, Function)}
+
+    def belongs_to(self, pipe: "Configured") -> None:
+        self._pipe = weakref.ref(pipe)
+
+    def learn(self, **values: Any) -> None:
+        """What the component has learned, unchecked, as its model may be about to get what fits."""
+        super().update(values)
 
     def __setitem__(self, name: str, value: Any) -> None:
         self.update({name: value})
@@ -185,8 +195,11 @@ class Values(dict[str, Any]):
     def _checked(self, name: str, value: Any) -> Any:
         if name in self._settings:
             return self._settings[name].checked(value)
-        if name not in self and name not in getattr(self.owner, "learned", ()):
+        is_learned = name in getattr(self.owner, "learned", ())
+        if name not in self and not is_learned:
             raise ValueError(f"{self.owner.__name__} has no setting {name!r}{nearest_setting(name, self._settings)}")
+        if is_learned and (pipe := self._pipe()) is not None:
+            pipe.check_learned(name, value)
         return value
 
     def __ior__(self, other: Any) -> "Values":  # type: ignore[override,misc]
@@ -212,7 +225,7 @@ class Scorer(Protocol):
 class Configured:
     """What has settings. Its signature, for `help` and `register`, has them all."""
 
-    cfg: dict[str, Any]
+    cfg: Values
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -243,6 +256,9 @@ class Configured:
     @classmethod
     def check_together(cls, values: Mapping[str, Any]) -> None:
         """Raises ValueError for values of settings that exclude each other, before they are taken."""
+
+    def check_learned(self, name: str, value: Any) -> None:
+        """Raises ValueError for a value of what the component has learned that does not fit it, before it is taken."""
 
 
 def settings_of(owner: type) -> dict[str, Setting[Any]]:

@@ -68,7 +68,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
 
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
-        self.cfg["labels"] = []
+        self.cfg.learn(labels=[])
 
     # ---- what a task says
 
@@ -117,10 +117,29 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
         if label in self.cfg["labels"]:
             return 0
         wider = make_wider(self.model, several=self.multi_label) if self.head.ready else None
-        self.cfg["labels"] = [*self.labels, label]
+        self.cfg.learn(labels=[*self.labels, label])
         if wider is not None:
             self.head.take(wider)
         return 1
+
+    def check_learned(self, name: str, value: Any) -> None:
+        """Raises ValueError for labels that are no list of names, each once, or not as many as the head has outputs:
+        `cfg["labels"]` may give these other names."""
+        if name != "labels":
+            return
+        if not isinstance(value, list | tuple) or not all(isinstance(x, str) and x for x in value):
+            raise ValueError(f"The labels of '{self.name}' must be a list of strings that are not empty: {value!r}.")
+        if repeated := sorted(label for label, n in Counter(value).items() if n > 1):
+            raise ValueError(f"The labels of '{self.name}' repeat {repeated}; expected each once.")
+        if not self.head.ready:
+            return
+        outputs = self.head.settings["n_labels"] - len(self.row_labels()) + len(self.labels)  # without that of none
+        if len(value) != outputs:
+            raise ValueError(
+                f"The model of '{self.name}' has outputs for {outputs} labels, but {len(value)} are given: "
+                f"{shorten(value, noun='labels')}. Give {outputs}, in the same order, to rename them; to add one, call "
+                f"nlp.get_pipe({self.name!r}).add_label, and to take some away, train again."
+            )
 
     def choose_labels(self, given: list[str] | None, seen: Counter[str], *, where: str) -> None:
         """Take the labels that were given, or those that were added and those of the examples; where: these were looked
@@ -141,7 +160,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
                 f"a list in [initialize.components.{self.name}.labels], or add_label before. What is in doc._ is in a "
                 ".spacy file only if its DocBin was made with store_user_data=True."
             )
-        self.cfg["labels"] = list(chosen)
+        self.cfg.learn(labels=list(chosen))
 
     def unknown_label(self, what: str, *, noun: str = "label") -> ValueError:
         """The error of a label in the examples that the component does not have; what: the label, and where it is."""
@@ -214,7 +233,7 @@ class LabelledComponent(LukeComponent, Generic[SurveyT]):
 
     def take_labels(self, labels: Sequence[str], *, nlp: Language | None = None) -> None:
         """labels: of all rows of a checkpoint's classifier."""
-        self.cfg["labels"] = list(labels)
+        self.cfg.learn(labels=list(labels))
 
     def row_labels(self) -> list[str]:
         """The reverse of `take_labels`."""

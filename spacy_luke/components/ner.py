@@ -282,7 +282,8 @@ class LukeNER(Calibrated, ContextSettings, LabelledComponent[SpanSurvey]):
 
     def take_labels(self, labels: Sequence[str], *, nlp: Language | None = None) -> None:
         """The first one means no entity."""
-        self.cfg["none"], *self.cfg["labels"] = labels
+        none, *others = labels
+        self.cfg.learn(none=none, labels=others)
 
     def row_labels(self) -> list[str]:
         return [self.cfg["none"], *self.labels]

@@ -64,8 +64,14 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
             shim.absent = no_weights(name)
         declared = settings_of(type(self))
         self.cfg = Values(type(self), {key: x for key, x in settings.items() if key not in declared})
+        self.cfg.belongs_to(self)
         self.configure({key: x for key, x in settings.items() if key in declared})
         self.configured = {key: copy.deepcopy(x) for key, x in self.cfg.items() if key not in self.learned}
+
+    def __setstate__(self, state: Any) -> None:
+        """After a pickle or a copy, whose `cfg` does not say whose it is."""
+        super().__setstate__(state)
+        self.cfg.belongs_to(self)
 
     @property
     def encoder_node(self) -> EncoderModel:
@@ -129,6 +135,8 @@ class StoredComponent(Configured, TrainablePipe):  # type: ignore[misc]  # spaCy
         about["stores"] = {name: store_digest(store) for name, store in self.stores.items()}
         if "cfg" not in exclude:
             about["learned"] = {key: self.cfg[key] for key in self.learned if key in self.cfg}
+            for key, value in about["learned"].items():  # a list may have been changed in its place
+                self.check_learned(key, value)
             about["changed"] = changed_settings(self.configured, self.cfg)
         if "model" not in exclude:
             check_owner(self.encoder_node, name=self.name)

@@ -255,7 +255,7 @@ def work_plan(corpora: Sequence[LinkedCorpus]) -> dict[str, Any]:
     return {"counts of links": [corpus.digest for corpus in corpora]}
 
 
-def save_entity_vocab(built: BuiltVocab, folder: Path) -> list[Path]:
+def save_entity_vocab(built: BuiltVocab, folder: str | Path) -> list[Path]:
     """entity_vocab.jsonl; entity_vocab.tsv (title TAB count), where it can hold all names (see `no_tsv`); and
     entities.tsv to be read by people: row, count, share of all links to rows up to it, names.
 

@@ -143,9 +143,9 @@ class Reading:
 
     entities: str = "all"
     labels: Sequence[str] | None = None
-    base: str | None = None
-    tokenizer: str | None = None
-    vectors: Path | None = None
+    base: str | Path | None = None
+    tokenizer: str | Path | None = None
+    vectors: str | Path | None = None
     layers: int | None = None
 
 

@@ -45,7 +45,7 @@ class KBSettings:
     columns: Sequence[str] | None = None
     unknown: str | None = None
     wikidata: Wikidata = Wikidata()  # noqa: RUF009
-    persons: Path | None = None
+    persons: str | Path | None = None
     templates: Sequence[str] = ()
     on_damage: str = "error"
     engine: Engine | None = None
@@ -167,7 +167,7 @@ def read_sources(sources: Sequence[str | Path], staging: Staging, settings: KBSe
         elif format == "ppr":
             stage_ppr(path, staging, unknown=unknown, progress=progress)
     if settings.persons is not None:
-        stage_persons(settings.persons, staging)
+        stage_persons(Path(settings.persons), staging)
 
 
 @contextmanager

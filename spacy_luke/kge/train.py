@@ -31,7 +31,7 @@ STATE, BEST, METRICS_FILE, VECTORS_FOLDER = "training.safetensors", "best.safete
 
 def train_graph(
     graph: Graph,
-    folder: Path,
+    folder: str | Path,
     settings: TransESettings,
     *,
     every: int = 10,

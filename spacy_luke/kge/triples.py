@@ -61,11 +61,11 @@ class Graph:
 
 
 def read_graph(
-    train: Sequence[Path],
+    train: Sequence[str | Path],
     *,
-    valid: Path | None = None,
-    test: Path | None = None,
-    exclude: Path | None = None,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    exclude: str | Path | None = None,
     progress: bool = False,
 ) -> Graph:
     """Files of triples. exclude: `entity TAB entity` a line, or `head TAB tail TAB relation`, as `spacy luke corpus

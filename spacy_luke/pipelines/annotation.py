@@ -27,19 +27,19 @@ Result = TypeVar("Result")
 
 def annotate_file(
     nlp: Language,
-    path: Path,
+    path: str | Path,
     *,
     questions: Sequence[str] = (),
     queries: Sequence[str] = (),
     component: str | None = None,
 ) -> Findings:
-    """Run a pipeline over a text, a file in UTF-8, or Path("-") for standard input.
+    """Run a pipeline over a text, a file in UTF-8, or "-" for standard input.
 
     questions: for luke_qa; queries: sentences with @placeholder, for luke_cloze; component: the luke_ner whose entities
     are shown, where there are several. Raises ValueError where a component that is needed is not there.
     """
     annotator = Annotator(nlp, component)
-    doc = annotator.make_doc(read_plain_text(path), questions, queries)
+    doc = annotator.make_doc(read_plain_text(Path(path)), questions, queries)
     return annotator.read(nlp(doc))
 
 

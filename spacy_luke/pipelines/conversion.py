@@ -192,16 +192,16 @@ class Converted(NamedTuple):
 
 
 def convert(
-    source: str,
-    output: Path,
+    source: str | Path,
+    output: str | Path,
     *,
     language: str = "en",
     entities: str = "all",
     context: str | None = None,
     labels: str | None = None,
-    base: str | None = None,
-    tokenizer: str | None = None,
-    vectors: Path | None = None,
+    base: str | Path | None = None,
+    tokenizer: str | Path | None = None,
+    vectors: str | Path | None = None,
     layers: int | None = None,
     link: bool = False,
 ) -> Converted:

@@ -39,13 +39,13 @@ class Distilled:
 
 
 def distill(
-    teacher: str,
+    teacher: str | Path,
     config: Config,
-    texts: Path,
-    output: Path,
+    texts: str | Path,
+    output: str | Path,
     *,
     use_gpu: int = -1,
-    start: Path | None = None,
+    start: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool = False,
@@ -60,6 +60,7 @@ def distill(
     overwrite: as of `train`. tell: is given the lesson before it is learned. Raises ValueError where no component can
     learn from the teacher.
     """
+    output = Path(output)
     check_output(output, resume=resume, overwrite=overwrite)
     config = with_defaults(config)
     large = spacy.load(teacher)
@@ -74,14 +75,16 @@ def distill(
         if gold is not None:  # first, as a lesson that is there is complete for --resume
             folder.mkdir(parents=True)
             (shutil.copytree if gold.is_dir() else shutil.copy)(gold, folder / _GOLD)
-        lesson = write_lesson(large, read_texts(texts, large), folder / _TAUGHT, components=names, progress=progress)
+        lesson = write_lesson(
+            large, read_texts(Path(texts), large), folder / _TAUGHT, components=names, progress=progress
+        )
         tell(lesson)
     nlp = init_nlp(_for_student(config, large, names, corpus, folder), use_gpu=use_gpu)
     teachers = teachers_of(large)
     for name in names:
         check_can_learn(teachers[name], teachers_of(nlp)[name])
     if start is not None:
-        _begin_as(nlp, start)
+        _begin_as(nlp, Path(start))
     best = train(nlp, output, resume=resume, overwrite=overwrite)
     return _compare(large, spacy.load(best), nlp, best, lesson, gold is not None or bool(block.get("sources")))
 

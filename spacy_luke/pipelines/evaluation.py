@@ -60,7 +60,7 @@ class Evaluation:
 
 def evaluate(
     nlp: Language,
-    data: Path,
+    data: str | Path,
     *,
     given: Given = Given(),
     component: str | None = None,
@@ -96,7 +96,7 @@ def evaluate(
     return Evaluation(len(examples), words, seconds, scored, [example.predicted for example in examples])
 
 
-def _check_labels(scope: Scope, golds: Sequence[Doc], data: Path, pipelines: Sequence[Language]) -> None:
+def _check_labels(scope: Scope, golds: Sequence[Doc], data: str | Path, pipelines: Sequence[Language]) -> None:
     """Raises ValueError where the scope says what a label means that the gold does not have, or names one that no
     pipeline has. A component that does not say its labels may have any."""
     if scope.is_full:

@@ -49,10 +49,11 @@ class Given(NamedTuple):
     links: bool = False
 
 
-def read_gold(nlp: Language, data: Path, given: Given = Given()) -> list[Example]:
+def read_gold(nlp: Language, data: str | Path, given: Given = Given()) -> list[Example]:
     """Examples whose predicted Docs are what the pipeline is given: the text alone, or, where anything is given, the
     file's words and that of its annotation. Questions and queries are given in any case, without their answers, and so
     are candidates of linking."""
+    data = Path(data)
     check_docs(data, "The data")
     if any(given):
         corpus = make_gold_corpus(data, **given._asdict(), questions=True)

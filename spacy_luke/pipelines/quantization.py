@@ -39,9 +39,9 @@ class Quantized:
 
 
 def quantize_pipeline(
-    pipeline: str,
-    data: Path,
-    output: Path,
+    pipeline: str | Path,
+    data: str | Path,
+    output: str | Path,
     *,
     given: Given = Given(),
     max_loss: float = MOST_LOSS,
@@ -65,7 +65,7 @@ def quantize_pipeline(
     if lost:
         return Quantized(before, after, lost, is_busy=speeds.is_busy)
     save(small, output)
-    return Quantized(before, after, lost, _size(nlp.path), _size(output), speeds.is_busy)
+    return Quantized(before, after, lost, _size(nlp.path), _size(Path(output)), speeds.is_busy)
 
 
 def quantize(nlp: Language, piece_steps: int = LARGEST) -> None:
@@ -98,7 +98,7 @@ def dequantize(nlp: Language) -> None:
     _forget_digests(nlp)
 
 
-def dequantize_pipeline(pipeline: str, output: Path) -> None:
+def dequantize_pipeline(pipeline: str | Path, output: str | Path) -> None:
     """`dequantize` a saved pipeline (a folder or a name), and save it. Raises ValueError where `output` holds something
     else than a pipeline."""
     check_replaceable(output, pipeline)
@@ -122,7 +122,7 @@ def _forget_digests(nlp: Language) -> None:
             component.encoder_node.attrs.pop("digest", None)
 
 
-def _score(nlp: Language, data: Path, given: Given) -> dict[str, float]:
+def _score(nlp: Language, data: str | Path, given: Given) -> dict[str, float]:
     with _without_finders(nlp, given.entities or given.links):
         found = main_scores(nlp, read_gold(nlp, data, given))
     if not found:
@@ -135,7 +135,7 @@ def _score(nlp: Language, data: Path, given: Given) -> dict[str, float]:
     return found
 
 
-def _compare(nlp: Language, small: Language, data: Path, given: Given) -> Speeds:
+def _compare(nlp: Language, small: Language, data: str | Path, given: Given) -> Speeds:
     without = given.entities or given.links
     with _without_finders(nlp, without), _without_finders(small, without):
         return compare_speed((nlp, small), lambda x: [example.predicted for example in read_gold(x, data, given)])

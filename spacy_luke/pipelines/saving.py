@@ -14,15 +14,16 @@ def save(nlp: Any, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
     path: folder that is replaced, with all that is in it. exclude: as of `nlp.to_disk`. Raises ValueError where the
     folder holds something else than a pipeline.
     """
-    folder = Path(path)
-    check_replaceable(folder)
+    folder = check_replaceable(path)
     with write_folder_atomically(folder) as temporary:
         nlp.to_disk(temporary, exclude=list(exclude))
 
 
-def check_replaceable(folder: Path, source: str | None = None) -> None:
+def check_replaceable(folder: str | Path, source: str | Path | None = None) -> Path:
     """Raises ValueError where a folder that would be replaced by a pipeline holds something else (no meta.json), or is
-    `source`, the pipeline that it is made of and that has more than the new one."""
+    `source`, the pipeline that it is made of and that has more than the new one. RETURNS: the
+    folder."""
+    folder = Path(folder)
     if source is not None and folder.exists() and Path(source).exists() and folder.samefile(source):
         raise ValueError(f"{folder} is the pipeline itself, of which something would be lost: choose another folder.")
     if folder.is_file() or (folder.is_dir() and not (folder / "meta.json").is_file() and any(folder.iterdir())):
@@ -30,3 +31,4 @@ def check_replaceable(folder: Path, source: str | None = None) -> None:
             f"{folder} would be replaced as a whole, but it holds no pipeline (no meta.json). Choose a new or an empty "
             f"folder."
         )
+    return folder

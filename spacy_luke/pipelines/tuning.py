@@ -42,8 +42,8 @@ class Tuned:
 
 
 def tune_pipeline(
-    pipeline: str,
-    data: Path,
+    pipeline: str | Path,
+    data: str | Path,
     *,
     component: str | None = None,
     gold_sentences: bool = False,
@@ -51,7 +51,7 @@ def tune_pipeline(
     least: int = LEAST,
     precision: float | None = None,
     calibrate: bool = True,
-    output: Path | None = None,
+    output: str | Path | None = None,
 ) -> Tuned:
     """Find the best threshold on dev data, of entities (none_bias), types, links (below it NIL), relations (with
     multi_label) or "no answer", calibrate the scores of all but answers, and save both in the pipeline's config.
@@ -148,7 +148,7 @@ def prepare_examples(
     return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
 
 
-def _check_output(pipeline: str, output: Path | None) -> None:
+def _check_output(pipeline: str | Path, output: str | Path | None) -> None:
     if output is None and not (Path(pipeline) / "meta.json").is_file():
         raise ValueError(
             f"{pipeline} is no folder with a pipeline that could be changed; choose a new one with --output."

@@ -179,8 +179,9 @@ class StoreFolder:
             self.link_to(new)
             yield
 
-    def link_to(self, folder: Path) -> None:
+    def link_to(self, folder: str | Path) -> None:
         """All files in a folder that is there, beside what else is there."""
+        folder = Path(folder)
         for name, path in self.paths().items():
             (folder / name).parent.mkdir(exist_ok=True)
             if path.name == MANIFEST:

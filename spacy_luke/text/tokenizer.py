@@ -205,7 +205,7 @@ class PieceTokenizer:
         return tokenizer
 
     @classmethod
-    def from_folder(cls, folder: Path, *, defaults: dict[str, Any] | None = None) -> "PieceTokenizer":
+    def from_folder(cls, folder: str | Path, *, defaults: dict[str, Any] | None = None) -> "PieceTokenizer":
         """Read the tokenizer of a checkpoint folder: vocab.json and merges.txt (RoBERTa, LUKE), vocab.txt (BERT),
         sentencepiece.bpe.model (XLM-R, mLUKE) or spm.model (DeBERTa-v3), with what tokenizer_config.json,
         special_tokens_map.json and added_tokens.json say; or tokenizer.json, where these are not or of another class.
@@ -253,7 +253,7 @@ class PieceTokenizer:
         add_pieces(backend, added_pieces(folder, backend, special, named), source=str(folder))
         return cls(backend, special=special, settings=settings, charsmap=charsmap)
 
-    def save_huggingface(self, folder: Path) -> None:
+    def save_huggingface(self, folder: str | Path) -> None:
         """Write files that transformers reads: LukeTokenizer (byte_bpe), BertTokenizer or MLukeTokenizer (unigram).
         The entity vocabulary is not among them."""
         charsmap = None if self.charsmap is None else self.charsmap.data

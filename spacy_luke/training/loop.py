@@ -62,7 +62,7 @@ class _Job(NamedTuple):
 
 def train(
     nlp: Language,
-    output: Path,
+    output: str | Path,
     *,
     resume: bool = False,
     overwrite: bool = False,
@@ -78,7 +78,7 @@ def train(
     stdout, stderr: get the log, and the bar; None: those of the program.
     RETURNS: the folder of the best pipeline.
     """
-    stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
+    output, stdout, stderr = Path(output), stdout or sys.stdout, stderr or sys.stderr
     if processes.is_main:
         _clean(output)
         check_output(output, resume=resume, overwrite=overwrite)

@@ -173,7 +173,7 @@ def test_bytes_into_a_pipeline_with_other_settings(luke):
     """Labels and weights come from the bytes, settings are those of the pipeline that reads them, as its config
     says."""
     other = make_pipeline(luke_ner={"none_bias": 100.0, "batch_size": 77})
-    other.get_pipe("luke_ner").cfg["labels"] = ["X"]
+    other.get_pipe("luke_ner").cfg["labels"] = ["X", "Y"]
     other.from_bytes(luke.to_bytes())
     ner = other.get_pipe("luke_ner")
     assert (ner.cfg["none_bias"], ner.cfg["batch_size"]) == (100.0, 77)
@@ -258,7 +258,7 @@ def test_exclude(saved, tmp_path, name, way):
     with pytest.raises(ValueError, match=r"saved with exclude = \['cfg'\]; load it with the same"):
         read(heavy, [], bare)
     other = spacy.load(saved[name]).get_pipe(name)
-    other.cfg.update({key: ["X"] for key in learned})
+    other.cfg.learn(**{key: ["X"] for key in learned})
     read(heavy, ["cfg"], other)
     read(whole, ["cfg"], other)
     assert {key: other.cfg[key] for key in learned} == {key: ["X"] for key in learned}

@@ -35,7 +35,7 @@ _SECTIONS = ("paths", "system", "model", "corpora", "task", "training")
 
 def pretrain_ernie(
     config: dict[str, Any],
-    output: Path,
+    output: str | Path,
     *,
     resume: bool = False,
     gpu_id: int = -1,
@@ -48,6 +48,7 @@ def pretrain_ernie(
     checkpoint's report before training. Raises ValueError for a wrong setting, and where a run would be lost. RETURNS:
     the checkpoint in OUTPUT/model, None in processes that write nothing, and the training data's source.
     """
+    output = Path(output)
     check_sections(config, _SECTIONS)
     _check(config)
     seed, training = config["system"]["seed"], {"parallel": "ddp", **config["training"]}

@@ -43,7 +43,7 @@ _TITLES = "titles"  # in place of a store of vectors: made of the entities' titl
 
 
 def pretrain_luke(
-    config: dict[str, Any], output: Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
+    config: dict[str, Any], output: str | Path, *, resume: bool = False, gpu_id: int = -1, progress: bool = True
 ) -> LukeCheckpoint | None:
     """Pretrain by an interpolated config, such as configs/pretrain_small.cfg.
 
@@ -51,7 +51,7 @@ def pretrain_luke(
     wrong setting, and where a run would be lost. RETURNS: the checkpoint in OUTPUT/model, None in processes that write
     nothing.
     """
-    settings = read_settings(config)
+    output, settings = Path(output), read_settings(config)
     with join_processes(settings.parallel, gpu=gpu_id >= 0) as processes:
         job = _open_job(config, settings, processes, output, gpu_id=gpu_id, progress=progress)
         if resume:

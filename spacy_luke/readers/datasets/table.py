@@ -10,6 +10,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..column_layouts import COLUMN_LAYOUTS
 from ..records import Record, make_doc
 from .aida import read_aida
 from .brat import read_brat
@@ -89,14 +90,25 @@ DATASETS = {
 
 
 def read_dataset(path: str | Path, *, format: str, **settings: Any) -> Iterator[Record]:
-    """Records of a file in a named format. Settings that are None are those of the format; others than it takes are an
-    error."""
+    """Records of a file in a named format of a data set. Settings that are None are those of the format; others than it
+    takes are an error. Of jsonl and columns the message names what reads them."""
     if format not in DATASETS:
-        raise ValueError(f"format must be one of {sorted(DATASETS)}, but it is {format!r}.")
+        raise ValueError(f"format must be one of {sorted(DATASETS)}, but it is {format!r}{_read_elsewhere(format)}.")
     settings = {name: value for name, value in settings.items() if value is not None}
     if unknown := sorted(set(settings) - set(DATASETS[format].settings)):
         raise ValueError(f"The format {format} has no use for {', '.join(unknown)}.")
-    return DATASETS[format].read(path, **settings)
+    return DATASETS[format].read(Path(path), **settings)
+
+
+def _read_elsewhere(format: str) -> str:
+    """What reads a format that is no data set's; "" for no format at all."""
+    reader = "JsonlCorpus" if format == "jsonl" else "ColumnCorpus" if format in COLUMN_LAYOUTS else None
+    if reader is None:
+        return ""
+    return (
+        f', which is not of one data set: spaCy\'s registry.readers.get("spacy-luke.{reader}.v1") reads it, and `spacy '
+        f"luke corpus --format {format}` makes it a .spacy file"
+    )
 
 
 def dataset_docs(
