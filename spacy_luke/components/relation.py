@@ -153,7 +153,8 @@ class LukeRelation(ThresholdClassifier):
     def _warn_of_labels(self, mentions: Sequence[Span]) -> None:
         """Mentions of spaCy's pipelines, of rules and by hand are between no relation that knows "PER" and "LOC"."""
         known = {label for pair in getattr(self.suggester, "types", None) or () for label in pair}
-        known = known or {label for sides in self.between.values() for side in sides for label in side}
+        if not known and self.between.keys() >= set(self.labels):
+            known = {label for sides in self.between.values() for side in sides for label in side}
         strange = [span for span in mentions if span.label_ not in known] if known else []
         if not strange:
             return

@@ -55,7 +55,7 @@ def as_pair(doc, one, two):
 
 def probabilities(relation, doc):
     """(head, tail) as words -> probabilities of all classes, for each pair that can be encoded."""
-    cfg = dict(relation.cfg)
+    several = relation.cfg["multi_label"]
     relation.cfg.update(multi_label=False)
     rows = {}
     read = relation.read
@@ -71,5 +71,5 @@ def probabilities(relation, doc):
         relation.predict([doc])
     finally:
         del relation.read
-        relation.cfg.update(cfg)
+        relation.cfg.update(multi_label=several)
     return rows
