@@ -85,7 +85,7 @@ def warn_of_another(node: EncoderModel, encoder: EncoderShim[Any], *, name: str,
     gives a component that is sourced to both pipelines, so that it changes in the one that it comes from, too. name: of
     the component; owner: what the new encoder is called."""
     now = encoder_of(node)
-    if now is encoder or now.sharing is None or not now.ready or not encoder.ready or _equal(now, encoder):
+    if now.sharing is None or not now.ready or not encoder.ready or _equal(now, encoder):
         return
     warnings.warn(
         f"'{name}' has read another encoder, and reads '{owner}' of this pipeline from now on, also in the pipeline "
@@ -97,7 +97,8 @@ def warn_of_another(node: EncoderModel, encoder: EncoderShim[Any], *, name: str,
 
 
 def _equal(one: EncoderShim[Any], other: EncoderShim[Any]) -> bool:
-    return one is other or shim_digest(one) == shim_digest(other)
+    """Whether they are one, or have the same weights."""
+    return one is other or (one.ready and other.ready and shim_digest(one) == shim_digest(other))
 
 
 def saved_pipeline() -> Language | None:
@@ -136,4 +137,4 @@ def _owns(proc: Any, shim: EncoderShim[Any]) -> bool:
     if not hasattr(proc, "sharing"):
         return False
     (own,) = proc.model.shims
-    return own is shim or (own.ready and shim.ready and _equal(own, shim))
+    return _equal(own, shim)

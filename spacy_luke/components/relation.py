@@ -33,6 +33,7 @@ from .units.tuning import Classes, Scores, ThresholdClassifier
 
 # Labels that pipelines of the OntoNotes corpus alone have, and entity_annotator's; "": none.
 _OF_OTHERS = {"PERSON", "GPE", "NORP", "FAC", "ENTITY", ""}
+
 RELATION_MODEL = model_block("spacy-luke.EntityClassifier.v1")
 _TOKENS = ("pair", "mention")
 RELATION_SCORES = {
@@ -158,9 +159,10 @@ class LukeRelation(ThresholdClassifier):
         strange = [span for span in mentions if span.label_ not in known] if known else []
         if not strange:
             return
+        alone = len(strange) == len(mentions) > 1  # there can be no relation at all
         beside = any(get_score(span) is not None for span in mentions)  # luke_ner found the others
-        beside = beside or len(strange) == len(mentions) > 1  # there can be no relation at all
-        others = {x.label_ for x in strange if x.label_ in _OF_OTHERS or (beside and get_score(x) is None)}
+        unscored = {x.label_ for x in strange if get_score(x) is None} if alone or beside else set()
+        others = unscored | ({x.label_ for x in strange} & _OF_OTHERS)
         if others:
             named = ", ".join(x or "without a label" for x in sorted(others))
             warnings.warn(

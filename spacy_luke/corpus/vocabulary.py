@@ -102,7 +102,7 @@ def build_entity_vocab(
         groups = _groups(corpora if multilingual else (), interwiki, set(languages), progress)
         entity_N = group_names(names, groups, folder / "interwiki")
         entities = _Entities(names, entity_N, has_page_N, counts)
-        listed = list(dict.fromkeys(white_list))
+        listed = list(white_list)
         leads = find_redirects(listed, corpora, languages)
         first = entities.listed([leads.get(name, name) for name in listed], multilingual)
         rest = entities.best(size - 3 - len(first), first, min_count, min_languages) if not white_list_only else []

@@ -28,9 +28,8 @@ def find_redirects(listed: Sequence[str], corpora: Sequence[LinkedCorpus], langu
 
 def name_redirects(names: Sequence[list[Name]], leads: Mapping[str, str]) -> int:
     """Add listed names that are redirects to the names of the entities where they lead. RETURNS: how many."""
-    named = {entity_name(title, language or None): own for own in names for language, title in own}
-    followed = [(name, target) for name, target in leads.items() if target in named and name not in named]
-    for name, target in followed:
-        language = target.partition(":")[0] if named[target][0][0] else ""
-        named[target].append((language, name.removeprefix(entity_name("", language or None))))
+    named = {entity_name(title, language or None): (language, own) for own in names for language, title in own}
+    followed = [(name, *named[target]) for name, target in leads.items() if target in named and name not in named]
+    for name, language, own in followed:
+        own.append((language, name.removeprefix(entity_name("", language or None))))
     return len(followed)

@@ -21,8 +21,7 @@ def save(nlp: Any, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
 
 def check_replaceable(folder: str | Path, source: str | Path | None = None) -> Path:
     """Raises ValueError where a folder that would be replaced by a pipeline holds something else (no meta.json), or is
-    `source`, the pipeline that it is made of and that has more than the new one. RETURNS: the
-    folder."""
+    `source`, the pipeline that it is made of and that has more than the new one. RETURNS: the folder."""
     folder = Path(folder)
     if source is not None and folder.exists() and Path(source).exists() and folder.samefile(source):
         raise ValueError(f"{folder} is the pipeline itself, of which something would be lost: choose another folder.")
